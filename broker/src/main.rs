@@ -1,0 +1,3 @@
+//! The `monedula` program.
+
+fn main() {}
