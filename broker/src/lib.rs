@@ -1,1 +1,10 @@
-//! The broker as a library.
+//! Monedula: a broker that speaks Kafka's wire protocol and keeps Kafka's files. This package is the shell (sockets,
+//! tasks, settings, consensus); what can be pure lives in the crates below `crates/`.
+
+pub mod api;
+pub mod net;
+pub mod node;
+pub mod observe;
+pub mod security;
+pub mod tasks;
+pub mod wire;

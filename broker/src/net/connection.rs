@@ -1,0 +1,282 @@
+//! One connection: reads frames, starts their requests in order, writes the answers in the same order. A request is
+//! begun when the one before it is answered, except that Produce requests may follow each other while earlier ones are
+//! still on their way to the log. The socket is not read while too much is under way, which is the back-pressure.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::budget::{ByteBudget, Charge};
+use super::frame::{FrameCutter, FrameError};
+use crate::api::{self, CloseReason, Context, Entry, Order};
+use crate::node::Node;
+use crate::observe::RequestTimer;
+use crate::security::Session;
+use crate::tasks::StopSignal;
+use crate::wire::{self, head};
+
+/// Most requests of one connection under way at once; what a client may have in flight without asking for more memory
+/// (`max.in.flight.requests.per.connection` is 5 by default).
+const IN_FLIGHT_MAX: usize = 16;
+/// Frames up to this size are charged when they are whole, in bytes; larger ones while they grow.
+const SMALL_FRAME_BYTES: usize = 64 * 1024;
+/// Longest pause inside a frame that already holds a charge of the byte budget.
+const STALLED_FRAME_TIMEOUT: Duration = Duration::from_secs(30);
+/// Answers that are ready together are written together, up to this many bytes.
+const WRITE_BATCH_BYTES: usize = 128 * 1024;
+
+/// Settings of a connection, read once when it is accepted.
+#[derive(Debug, Clone)]
+pub struct ConnectionSettings {
+    /// `socket.request.max.bytes`.
+    pub frame_bytes_max: usize,
+    /// `connections.max.idle.ms`.
+    pub idle: Duration,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionEnd {
+    /// The peer closed it, or nothing came for the idle time, or the node stops.
+    #[error("closed")]
+    Closed,
+    /// The stream is not one of frames.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A frame is not a request that can be answered.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The socket failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+struct Answered {
+    frame: Result<Option<BytesMut>, CloseReason>,
+    timer: RequestTimer,
+    // Held until the answer is on its way: the request's memory is free only then.
+    _charge: Charge,
+}
+
+/// A connection between its first byte and its end.
+pub struct Connection<S> {
+    stream: S,
+    node: Arc<Node>,
+    session: Session,
+    settings: ConnectionSettings,
+    budget: ByteBudget,
+    cutter: FrameCutter,
+    growing: Charge,
+    charged: usize,
+    waiting: VecDeque<(Bytes, Charge)>,
+    in_flight: FuturesOrdered<futures_util::future::BoxFuture<'static, Answered>>,
+    in_flight_order: Order,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
+    /// A connection that was just accepted.
+    pub fn new(stream: S, node: Arc<Node>, session: Session, settings: ConnectionSettings, budget: ByteBudget) -> Self {
+        Connection {
+            cutter: FrameCutter::new(settings.frame_bytes_max),
+            growing: budget.charge(),
+            charged: 0,
+            stream,
+            node,
+            session,
+            settings,
+            budget,
+            waiting: VecDeque::new(),
+            in_flight: FuturesOrdered::new(),
+            in_flight_order: Order::Alone,
+        }
+    }
+
+    /// Serves the connection until it ends.
+    pub async fn serve(mut self, mut stop: StopSignal) {
+        let end = tokio::select! {
+            biased;
+            end = self.run() => end,
+            () = stop.stopped() => ConnectionEnd::Closed,
+        };
+        match end {
+            ConnectionEnd::Closed => {}
+            ConnectionEnd::Io(error) => tracing::debug!(peer = %self.session.peer, %error, "connection lost"),
+            ConnectionEnd::Frame(_) | ConnectionEnd::BadRequest(_) => {
+                tracing::warn!(peer = %self.session.peer, listener = %self.session.listener, "connection closed: {end}");
+            }
+        }
+    }
+
+    async fn run(&mut self) -> ConnectionEnd {
+        loop {
+            let step = if self.in_flight.is_empty() {
+                self.read_some().await
+            } else if self.waiting.is_empty() && self.in_flight_order == Order::Pipelined {
+                tokio::select! {
+                    biased;
+                    Some(answered) = self.in_flight.next() => write_answers(&mut self.stream, &mut self.in_flight, answered).await,
+                    read = read_frame_bytes(&mut self.stream, &mut self.cutter) => self.bytes_came(read).await,
+                }
+            } else {
+                match self.in_flight.next().await {
+                    Some(answered) => write_answers(&mut self.stream, &mut self.in_flight, answered).await,
+                    None => Ok(()),
+                }
+            };
+            if let Err(end) = step.and_then(|()| self.start_requests()) {
+                return end;
+            }
+        }
+    }
+
+    /// Reads when nothing is under way: only now can the connection be idle.
+    async fn read_some(&mut self) -> Result<(), ConnectionEnd> {
+        let patience =
+            if self.charged > 0 { STALLED_FRAME_TIMEOUT.min(self.settings.idle) } else { self.settings.idle };
+        match tokio::time::timeout(patience, read_frame_bytes(&mut self.stream, &mut self.cutter)).await {
+            Ok(read) => self.bytes_came(read).await,
+            Err(_) if self.charged > 0 => {
+                Err(ConnectionEnd::BadRequest("no byte came for 30 s in the middle of a request".to_owned()))
+            }
+            Err(_) => Err(ConnectionEnd::Closed),
+        }
+    }
+
+    /// Charges what came, and cuts whole frames off it.
+    async fn bytes_came(&mut self, read: io::Result<usize>) -> Result<(), ConnectionEnd> {
+        if read? == 0 {
+            return Err(ConnectionEnd::Closed);
+        }
+        let buffered = self.cutter.buffered();
+        if buffered > SMALL_FRAME_BYTES && buffered > self.charged {
+            let more = buffered - self.charged;
+            if tokio::time::timeout(STALLED_FRAME_TIMEOUT, self.growing.grow(more)).await.is_err() {
+                return Err(ConnectionEnd::BadRequest(
+                    "the byte budget for requests (queued.max.request.bytes) was used up for 30 s".to_owned(),
+                ));
+            }
+            self.charged = buffered;
+        }
+        while let Some(frame) = self.cutter.next_frame()? {
+            let mut charge = std::mem::replace(&mut self.growing, self.budget.charge());
+            if self.charged == 0 {
+                charge.grow(frame.len()).await;
+            }
+            self.charged = 0;
+            self.waiting.push_back((frame, charge));
+        }
+        Ok(())
+    }
+
+    /// Starts waiting requests as far as their order allows.
+    fn start_requests(&mut self) -> Result<(), ConnectionEnd> {
+        while let Some((frame, _)) = self.waiting.front() {
+            let (api_key, version) =
+                head::peek_api(frame).ok_or_else(|| ConnectionEnd::BadRequest("the frame is too short".to_owned()))?;
+            let (index, entry) = api::entry(api_key)
+                .ok_or_else(|| ConnectionEnd::BadRequest(format!("there is no API with key {api_key}")))?;
+            let overlaps = entry.order == Order::Pipelined && self.in_flight_order == Order::Pipelined;
+            if !self.in_flight.is_empty() && !(overlaps && self.in_flight.len() < IN_FLIGHT_MAX) {
+                return Ok(());
+            }
+            let Some((frame, charge)) = self.waiting.pop_front() else { return Ok(()) };
+            self.in_flight_order = entry.order;
+            self.start_request(index, entry, version, frame, charge)?;
+        }
+        Ok(())
+    }
+
+    fn start_request(
+        &mut self,
+        index: usize,
+        entry: &'static Entry,
+        version: i16,
+        mut frame: Bytes,
+        charge: Charge,
+    ) -> Result<(), ConnectionEnd> {
+        let timer = self.node.metrics.request_began(index, version, frame.len());
+        let bad_request = |error: head::HeadError| ConnectionEnd::BadRequest(error.to_string());
+        if !entry.serves(version) {
+            return self.answer_unserved_version(entry, version, frame, charge, timer);
+        }
+        let head = head::read_head(&mut frame, entry.has_flexible_head(version)).map_err(bad_request)?;
+        self.session.client_id = head.client_id;
+        let ctx = Context {
+            node: self.node.clone(),
+            session: self.session.clone(),
+            version,
+            correlation_id: head.correlation_id,
+        };
+        let running = entry.run(ctx, frame, self.budget.available());
+        self.in_flight.push_back(Box::pin(async move {
+            let frame = running.await;
+            Answered { frame, timer, _charge: charge }
+        }));
+        Ok(())
+    }
+
+    /// ApiVersions of an unknown version has an answer (KIP-511); any other request of one ends the connection, as in
+    /// Kafka, because its header cannot be read with certainty.
+    fn answer_unserved_version(
+        &mut self,
+        entry: &'static Entry,
+        version: i16,
+        mut frame: Bytes,
+        charge: Charge,
+        timer: RequestTimer,
+    ) -> Result<(), ConnectionEnd> {
+        if entry.key != api::api_versions::ENTRY.key {
+            return Err(ConnectionEnd::BadRequest(format!("{} version {version} is not served", entry.name)));
+        }
+        let head = head::read_head(&mut frame, false).map_err(|e| ConnectionEnd::BadRequest(e.to_string()))?;
+        let frame = wire::encode_reply(head.correlation_id, 0, &api::api_versions::unsupported_version());
+        let answered = Answered { frame: frame.map(Some).map_err(CloseReason::from), timer, _charge: charge };
+        self.in_flight.push_back(Box::pin(std::future::ready(answered)));
+        Ok(())
+    }
+}
+
+/// One read of the socket into the cutter's buffer. Cancel-safe: bytes are in the buffer or still in the socket.
+async fn read_frame_bytes<S: AsyncRead + Unpin>(stream: &mut S, cutter: &mut FrameCutter) -> io::Result<usize> {
+    let room = cutter.next_room();
+    let read = stream.read_buf(cutter.room(room)).await?;
+    cutter.filled(read, room);
+    Ok(read)
+}
+
+/// Writes an answer together with those behind it that are ready.
+async fn write_answers<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    in_flight: &mut FuturesOrdered<futures_util::future::BoxFuture<'static, Answered>>,
+    first: Answered,
+) -> Result<(), ConnectionEnd> {
+    let mut answered = Some(first);
+    let mut batch: Option<BytesMut> = None;
+    let mut timers = Vec::with_capacity(1);
+    while let Some(Answered { frame, mut timer, _charge }) = answered.take() {
+        timer.handled();
+        if let Some(frame) = frame.map_err(|reason| ConnectionEnd::BadRequest(reason.to_string()))? {
+            match &mut batch {
+                None => batch = Some(frame),
+                Some(batch) => batch.extend_from_slice(&frame),
+            }
+        }
+        timers.push(timer);
+        if batch.as_ref().is_none_or(|b| b.len() < WRITE_BATCH_BYTES) {
+            answered = futures_util::FutureExt::now_or_never(in_flight.next()).flatten();
+        }
+    }
+    if let Some(batch) = batch {
+        stream.write_all(&batch).await?;
+    }
+    for timer in timers {
+        timer.sent();
+    }
+    Ok(())
+}
