@@ -1,1 +1,4 @@
-//! Placeholder head; replaced by the crate's own.
+//! The cluster's metadata: records in Kafka's KRaft schemas, the image that they replay into, and the controller that
+//! decides which records a request becomes. Pure: no I/O, no clock, no randomness; knows `base` only.
+
+pub mod configs;
