@@ -21,7 +21,7 @@ pub type ProducerEpoch = i16;
 pub type TimestampMs = i64;
 
 /// `node.id` of a broker or controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeId(pub i32);
 
 impl fmt::Display for NodeId {

@@ -2,3 +2,11 @@
 //! decides which records a request becomes. Pure: no I/O, no clock, no randomness; knows `base` only.
 
 pub mod configs;
+pub mod records;
+mod schema;
+pub mod wire;
+
+pub use records::Record;
+
+/// Id of a log directory (`directory.id` in meta.properties).
+pub type DirectoryId = base::TopicId;
