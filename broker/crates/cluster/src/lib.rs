@@ -2,10 +2,12 @@
 //! decides which records a request becomes. Pure: no I/O, no clock, no randomness; knows `base` only.
 
 pub mod configs;
+pub mod image;
 pub mod records;
 mod schema;
 pub mod wire;
 
+pub use image::{ConfigMap, ConfigResource, MetadataDelta, MetadataImage, ResourceKind};
 pub use records::Record;
 
 /// Id of a log directory (`directory.id` in meta.properties).

@@ -1,5 +1,7 @@
 //! The record codecs against bytes that Apache Kafka 4.4 wrote, one line for every kind and most versions.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 use base::NodeId;
 use cluster::records::control::{ControlRecord, LeaderChangeMessage};
 use cluster::records::{PartitionChangeRecord, PartitionRecord, Record, RegisterBrokerRecord};
