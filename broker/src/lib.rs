@@ -2,6 +2,7 @@
 //! tasks, settings, consensus); what can be pure lives in the crates below `crates/`.
 
 pub mod api;
+pub mod config;
 pub mod net;
 pub mod node;
 pub mod observe;

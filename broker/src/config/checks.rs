@@ -1,0 +1,73 @@
+//! Settings that must go together (Kafka: KafkaConfig.validateValues, in its words), and what this version cannot do.
+
+use super::sections::per_ip_overrides;
+use super::{Config, ConfigError};
+
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+    quorum(config)?;
+    times(config)?;
+    limits(config)
+}
+
+fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), ConfigError> {
+    if holds { Ok(()) } else { Err(ConfigError::Rule { reason: reason() }) }
+}
+
+fn quorum(config: &Config) -> Result<(), ConfigError> {
+    let id = config.node_id;
+    let mut voters: Vec<String> = config.metadata.voters.iter().map(|voter| voter.id.to_string()).collect();
+    voters.sort();
+    voters.dedup();
+    let set = format!("controller.quorum.voters=Set({})", voters.join(", "));
+    let is_voter = config.metadata.voters.iter().any(|voter| voter.id == id);
+    if config.roles.controller {
+        require(voters.is_empty() || is_voter, || {
+            format!(
+                "If process.roles contains the 'controller' role, the node id {id} must be included in the set of voters {set}"
+            )
+        })?;
+    } else {
+        require(!is_voter, || {
+            format!(
+                "If process.roles contains just the 'broker' role, the node id {id} must not be included in the set of voters {set}"
+            )
+        })?;
+    }
+    require(config.roles.controller && config.roles.broker && voters.len() <= 1, || {
+        format!(
+            "a node serves as broker and controller of its own cluster only so far; process.roles and {set} ask for more"
+        )
+    })
+}
+
+fn times(config: &Config) -> Result<(), ConfigError> {
+    let topic = cluster::configs::TopicConfig::effective(&(), &config.settings.layers());
+    require(topic.segment_ms >= 1, || "log.roll.ms must be greater than or equal to 1".to_owned())?;
+    require(topic.segment_jitter_ms >= 0, || "log.roll.jitter.ms must be greater than or equal to 0".to_owned())?;
+    require(topic.retention_ms >= 1 || topic.retention_ms == -1, || {
+        "log.retention.ms must be unlimited (-1) or, greater than or equal to 1".to_owned()
+    })?;
+    require(config.groups.session_timeout_min_ms <= config.groups.session_timeout_max_ms, || {
+        "group.min.session.timeout.ms must not be greater than group.max.session.timeout.ms".to_owned()
+    })
+}
+
+fn limits(config: &Config) -> Result<(), ConfigError> {
+    let net = &config.net;
+    require(net.queued_request_bytes_max >= i64::from(net.request_bytes_max), || {
+        "queued.max.request.bytes must be larger or equal to socket.request.max.bytes".to_owned()
+    })?;
+    let text = config.settings.get("max.connections.per.ip.overrides").unwrap_or_default();
+    let entries = text.split(',').filter(|entry| !entry.trim().is_empty()).count();
+    require(entries == per_ip_overrides(&config.settings.layers()).len(), || {
+        format!("max.connections.per.ip.overrides: '{text}' is not of the form host:count,...")
+    })?;
+    require(net.connections_per_ip_max > 0 || entries > 0, || {
+        "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.".to_owned()
+    })?;
+    let codec = config.offsets_topic.compression_codec;
+    require((0..=4).contains(&codec), || format!("Unknown compression type id: {codec}"))?;
+    require(!config.storage.log_dirs.iter().any(|dir| dir.as_os_str().is_empty()), || {
+        "At least one log directory must be defined via log.dirs or log.dir.".to_owned()
+    })
+}
