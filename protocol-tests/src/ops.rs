@@ -92,6 +92,11 @@ pub fn fresh_topic(client: &mut Client, configs: &[(&str, &str)]) -> String {
     name
 }
 
+/// A new topic that keeps records however old their timestamps are.
+pub fn timeless_topic(client: &mut Client, configs: &[(&str, &str)]) -> String {
+    fresh_topic(client, &[configs, &[("retention.ms", "-1")]].concat())
+}
+
 /// A Produce request to one partition.
 pub fn produce_request(topic: &str, partition: i32, acks: i16, records: Vec<u8>) -> ProduceRequest {
     let data = PartitionProduceData::default().with_index(partition).with_records(Some(records.into()));
@@ -200,7 +205,7 @@ pub fn delete_records(client: &mut Client, topic: &str, partition: i32, offset: 
 
 /// A producer id and epoch for an idempotent producer.
 pub fn producer_id(client: &mut Client) -> (i64, i16) {
-    let request = InitProducerIdRequest::default().with_transaction_timeout_ms(60_000);
+    let request = InitProducerIdRequest::default().with_transactional_id(None).with_transaction_timeout_ms(60_000);
     eventually("a producer id", SOON, || {
         let answer = client.call(4, &request);
         (answer.error_code == codes::NONE).then_some((answer.producer_id.0, answer.producer_epoch))

@@ -2,3 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail tests")]
 
 mod api_versions;
+mod configs;
+mod fetch;
+mod fetch_sessions;
+mod idempotence;
+mod list_offsets;
+mod metadata;
+mod produce;
+mod records;
+mod records_api;
+mod support;
+mod topics;
