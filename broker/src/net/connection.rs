@@ -260,7 +260,7 @@ async fn write_answers<S: AsyncWrite + Unpin>(
     let mut batch: Option<BytesMut> = None;
     let mut timers = Vec::with_capacity(1);
     while let Some(Answered { frame, mut timer, _charge }) = answered.take() {
-        timer.handled();
+        timer.handled(frame.as_ref().map_or(0, |frame| frame.as_ref().map_or(0, BytesMut::len)));
         if let Some(frame) = frame.map_err(|reason| ConnectionEnd::BadRequest(reason.to_string()))? {
             match &mut batch {
                 None => batch = Some(frame),
