@@ -43,8 +43,5 @@ mvn_libs() {
   return 1
 }
 
-# The class path of Kafka 4.4's own tools and clients, fetched by the peer script at its first use.
-peer_classpath() {
-  "$PEER" run org.apache.kafka.common.utils.AppInfoParser >/dev/null 2>&1
-  echo "${PEER_HOME:-$HOME/.cache/kafka-peer}/libs/*"
-}
+# The class path of Kafka 4.4's own tools and clients.
+peer_classpath() { "$PEER" classpath; }
