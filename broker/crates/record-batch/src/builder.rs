@@ -3,6 +3,7 @@
 use base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TimestampMs};
 use thiserror::Error;
 
+use crate::codec::{Codec, CompressError, Encoder};
 use crate::header::{
     ATTRIBUTES_AT, BatchHeader, CONTROL_MASK, CRC_AT, DELETE_HORIZON_MASK, HEADER_LEN, LOG_OVERHEAD,
     TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK,
@@ -10,8 +11,11 @@ use crate::header::{
 use crate::varint;
 
 /// Why no batch could be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BuildError {
+    /// The codec failed.
+    #[error(transparent)]
+    Compress(#[from] CompressError),
     /// The batch would not fit the 32-bit length field.
     #[error("a batch of {bytes} bytes is too large for its length field")]
     TooLarge {
@@ -74,6 +78,7 @@ pub struct BatchBuilder {
     next_offset: Offset,
     append_time: Option<TimestampMs>,
     delete_horizon: Option<TimestampMs>,
+    codec: Codec,
     scratch: Vec<u8>,
     error: Option<BuildError>,
 }
@@ -101,6 +106,7 @@ impl BatchBuilder {
             next_offset: base_offset,
             append_time: None,
             delete_horizon: None,
+            codec: Codec::Uncompressed,
             scratch: Vec::new(),
             error: None,
         }
@@ -117,6 +123,12 @@ impl BatchBuilder {
         self.header.producer_id = id;
         self.header.producer_epoch = epoch;
         self.header.base_sequence = base_sequence;
+        self
+    }
+
+    /// With its records compressed.
+    pub fn compression(mut self, codec: Codec) -> BatchBuilder {
+        self.codec = codec;
         self
     }
 
@@ -216,7 +228,13 @@ impl BatchBuilder {
         if let Some(now) = self.append_time {
             self.header.max_timestamp = now;
         }
-        finish(self.header, self.bytes)
+        if self.codec == Codec::Uncompressed {
+            return finish(self.header, self.bytes);
+        }
+        self.header.attributes |= i16::from(self.codec.compression().id());
+        let mut encoder = Encoder::new(self.codec)?;
+        encoder.write(&self.bytes[HEADER_LEN..])?;
+        finish(self.header, encoder.finish()?)
     }
 }
 

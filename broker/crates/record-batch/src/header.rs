@@ -7,8 +7,6 @@ use thiserror::Error;
 pub const HEADER_LEN: usize = 61;
 /// Bytes of base offset and length field, which the length field does not count (Kafka: Records.LOG_OVERHEAD).
 pub const LOG_OVERHEAD: usize = 12;
-/// Bytes that must be there before the magic byte can be read (Kafka: Records.HEADER_SIZE_UP_TO_MAGIC).
-pub const LEN_UP_TO_MAGIC: usize = 17;
 /// The only format this crate reads and writes.
 pub const MAGIC_V2: i8 = 2;
 
@@ -173,9 +171,9 @@ impl BatchHeader {
             return Ok(header);
         }
         let have = bytes.len();
-        if let Some(head) = bytes.first_chunk::<LEN_UP_TO_MAGIC>() {
+        if let Some(head) = bytes.first_chunk::<LOG_OVERHEAD>() {
             let length = i32::from_be_bytes([head[8], head[9], head[10], head[11]]);
-            check_start(length, head[MAGIC_AT] as i8)?;
+            check_start(length, bytes.get(MAGIC_AT).map_or(MAGIC_V2, |&magic| magic as i8))?;
         }
         Err(HeaderError::Truncated { need: HEADER_LEN, have })
     }

@@ -5,19 +5,25 @@
 
 pub mod batch;
 pub mod builder;
+pub mod codec;
 pub mod control;
 pub mod edit;
 pub mod header;
 pub mod record;
 pub mod sequence;
+pub mod stream;
+pub mod validate;
 mod varint;
 
 pub use batch::{BatchError, BatchRef, Batches, batches, whole_batches};
 pub use builder::{BatchBuilder, BuildError, RecordData};
+pub use codec::{Codec, CompressError, DecompressError};
 pub use edit::BatchMut;
 pub use header::{BatchHeader, Compression, HEADER_LEN, HeaderError, TimestampType, UnknownCompression};
 pub use record::{HeaderRef, Headers, RecordError, RecordRef, Records};
 pub use sequence::{decrement_sequence, increment_sequence};
+pub use stream::{ReadError, RecordReader};
+pub use validate::{Refusal, Rules, TargetCompression, ValidBatch, ValidateError, validate};
 
 /// Producer id of a batch whose producer is not idempotent (Kafka: RecordBatch.NO_PRODUCER_ID).
 pub const NO_PRODUCER_ID: base::ProducerId = -1;

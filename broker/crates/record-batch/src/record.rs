@@ -183,9 +183,35 @@ impl RecordContext {
     }
 }
 
+/// What the checks before an append need to know of a record, without building the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScannedRecord<'a> {
+    pub(crate) timestamp_delta: i64,
+    pub(crate) offset_delta: i32,
+    pub(crate) has_key: bool,
+    /// From the key length to the end.
+    pub(crate) content: &'a [u8],
+}
+
+/// Checks the structure of a record whose length has been read already.
+#[inline]
+pub(crate) fn scan_body(body: &[u8]) -> Result<ScannedRecord<'_>, RecordError> {
+    let (_, mut rest) = body.split_first().ok_or(RecordError::Truncated)?;
+    let timestamp_delta = varint::read_i64(&mut rest)?;
+    let offset_delta = varint::read_i32(&mut rest)?;
+    let content = rest;
+    let has_key = read_bytes(&mut rest)?.is_some();
+    read_bytes(&mut rest)?;
+    read_headers(&mut rest)?;
+    if !rest.is_empty() {
+        return Err(RecordError::BytesLeftInRecord { length: body.len(), left: rest.len() });
+    }
+    Ok(ScannedRecord { timestamp_delta, offset_delta, has_key, content })
+}
+
 /// Takes `len` bytes from the front.
 #[inline]
-fn take<'a>(input: &mut &'a [u8], len: usize) -> Result<&'a [u8], RecordError> {
+pub(crate) fn take<'a>(input: &mut &'a [u8], len: usize) -> Result<&'a [u8], RecordError> {
     let (taken, rest) = input.split_at_checked(len).ok_or(RecordError::Truncated)?;
     *input = rest;
     Ok(taken)
@@ -208,11 +234,17 @@ fn read_header<'a>(input: &mut &'a [u8]) -> Result<HeaderRef<'a>, RecordError> {
     Ok(HeaderRef { key, value })
 }
 
+/// A count of headers that the `left` bytes after it could hold.
+pub(crate) fn header_count(count: i32, left: usize) -> Result<usize, RecordError> {
+    let len = usize::try_from(count).ok().filter(|&len| len <= left);
+    len.ok_or(RecordError::HeaderCount { count, left })
+}
+
+#[inline]
 fn read_headers<'a>(input: &mut &'a [u8]) -> Result<Headers<'a>, RecordError> {
     let count = varint::read_i32(input)?;
     let left = input.len();
-    let len = usize::try_from(count).ok().filter(|&len| len <= left);
-    let len = len.ok_or(RecordError::HeaderCount { count, left })?;
+    let len = header_count(count, left)?;
     let bytes = *input;
     for _ in 0..len {
         read_header(input)?;
