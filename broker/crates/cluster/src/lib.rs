@@ -2,6 +2,7 @@
 //! decides which records a request becomes. Pure: no I/O, no clock, no randomness; knows `base` only.
 
 pub mod configs;
+pub mod controller;
 pub mod image;
 pub mod records;
 mod schema;

@@ -93,7 +93,7 @@ pub struct MetadataImage {
     controllers: OrdMap<NodeId, Arc<ControllerRegistration>>,
     features: OrdMap<Arc<str>, i16>,
     next_producer_id: ProducerId,
-    client_quotas: OrdMap<Vec<(Arc<str>, Option<Arc<str>>)>, OrdMap<Arc<str>, f64>>,
+    client_quotas: OrdMap<QuotaKey, OrdMap<Arc<str>, f64>>,
     scram: OrdMap<(Arc<str>, i8), Arc<UserScramCredentialRecord>>,
     acls: OrdMap<TopicId, Arc<AccessControlEntryRecord>>,
     delegation_tokens: OrdMap<Arc<str>, Arc<DelegationTokenRecord>>,
@@ -213,9 +213,12 @@ fn collision_form(name: &str) -> Option<String> {
     name.contains(['.', '_']).then(|| name.replace('.', "_"))
 }
 
+/// Parts of the name of a quota's entity, sorted: type and name, or none for the default of the type.
+type QuotaKey = Vec<(Arc<str>, Option<Arc<str>>)>;
+
 /// A quota entity as a key that has an order.
-fn quota_key(entity: &[QuotaEntity]) -> Vec<(Arc<str>, Option<Arc<str>>)> {
-    let mut key: Vec<_> = entity
+fn quota_key(entity: &[QuotaEntity]) -> QuotaKey {
+    let mut key: QuotaKey = entity
         .iter()
         .map(|part| (part.entity_type.as_str().into(), part.entity_name.as_deref().map(Into::into)))
         .collect();
