@@ -75,6 +75,12 @@ impl Tasks {
         })
     }
 
+    /// Runs work that may take long, such as walking all partitions for a scrape, away from the threads that answer
+    /// requests. `None` if it panicked.
+    pub async fn run_aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+
     /// Tells every task to stop.
     pub fn stop(&self) {
         self.inner.stop.send_replace(true);

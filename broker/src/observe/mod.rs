@@ -3,11 +3,15 @@
 //! views that the owners of state publish anyway.
 
 pub mod family;
+pub mod health;
 pub mod histogram;
+pub mod http;
+pub mod logging;
 pub mod metrics;
 pub mod requests;
 pub mod topics;
 
 pub use family::{Families, Family, Source};
+pub use health::{BrokerState, Health};
 pub use metrics::{Metrics, RequestTimer};
 pub use topics::{TopicCounter, TopicMetrics};
