@@ -15,9 +15,9 @@ use kafka_protocol::messages::{
 
 use crate::broker::Broker;
 use crate::client::Client;
-use crate::codes;
-use crate::ops::{group_id, s, topic_name};
+use crate::ops::{SOON, group_id, s, topic_name};
 use crate::primitive::Writer;
+use crate::{codes, eventually};
 
 /// How long a blocking group call may take.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -174,19 +174,28 @@ impl Member {
     }
 }
 
-/// Joins all members at once, makes the leader assign "a0", "a1", ... by position, and leaves the group Stable.
-pub fn stabilise(members: &mut [Member]) {
-    // A join round that started before the last member came is finished by sending again with the id it gave.
-    let mut ids: Vec<i32> = members.iter_mut().map(Member::send_join).collect();
-    loop {
-        let answers: Vec<JoinGroupResponse> = members.iter_mut().zip(&ids).map(|(m, id)| m.finish_join(*id)).collect();
-        let newest = members.iter().map(|m| m.generation).max().unwrap_or(-1);
-        let complete = answers.iter().any(|a| a.generation_id == newest && a.members.len() == members.len());
-        if complete && members.iter().all(|m| m.generation == newest) {
-            return sync_all(members, &answers[0].leader.to_string());
-        }
-        ids = members.iter_mut().map(Member::send_join).collect();
+/// Brings all members into one generation; gives the answer to the leader, who alone is told the members.
+///
+/// The first joins alone. The others' joins then wait for it, so that its second join completes the round with all of them.
+pub fn join_all(members: &mut [Member]) -> JoinGroupResponse {
+    let (first, others) = members.split_first_mut().expect("at least one member");
+    assert_eq!(first.join().error_code, codes::NONE);
+    let waiting: Vec<i32> = others.iter_mut().map(Member::send_join).collect();
+    if !waiting.is_empty() {
+        let group = first.group.clone();
+        await_state(&mut first.client, &group, "PreparingRebalance", waiting.len() + 1);
     }
+    let mut answers = vec![first.join()];
+    answers.extend(others.iter_mut().zip(waiting).map(|(m, id)| m.finish_join(id)));
+    assert!(members.iter().all(|m| m.generation == members[0].generation), "one generation");
+    let leader = answers.iter().position(|a| a.leader == a.member_id).expect("a leader");
+    answers.swap_remove(leader)
+}
+
+/// Joins all members, makes the leader assign "a0", "a1", ... by position, and leaves the group Stable.
+pub fn stabilise(members: &mut [Member]) {
+    let leader = join_all(members).leader.to_string();
+    sync_all(members, &leader);
 }
 
 /// Sends SyncGroup for every member after a completed join; the leader assigns "a0", "a1", ... by position.
@@ -235,6 +244,15 @@ pub fn committed(client: &mut Client, group: &str, topic: &str, partition: i32) 
 pub fn state(client: &mut Client, group: &str) -> String {
     let answer = client.call(5, &DescribeGroupsRequest::default().with_groups(vec![group_id(group)]));
     answer.groups[0].group_state.to_string()
+}
+
+/// Waits until the group is in this state with so many members.
+pub fn await_state(client: &mut Client, group: &str, wanted: &str, members: usize) {
+    eventually(wanted, SOON, || {
+        let answer = client.call(5, &DescribeGroupsRequest::default().with_groups(vec![group_id(group)]));
+        let got = &answer.groups[0];
+        (got.group_state.as_str() == wanted && got.members.len() == members).then_some(())
+    });
 }
 
 /// The metadata of Kafka's consumer protocol, version 0: the topics subscribed to. OffsetDelete reads it.
