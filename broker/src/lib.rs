@@ -6,6 +6,7 @@ pub mod config;
 pub mod net;
 pub mod node;
 pub mod observe;
+pub mod runtime;
 pub mod security;
 pub mod tasks;
 pub mod wire;

@@ -3,6 +3,7 @@
 
 pub mod clamped;
 pub mod head;
+pub mod messages;
 pub mod metered;
 pub mod primitive;
 

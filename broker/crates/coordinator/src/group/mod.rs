@@ -16,7 +16,7 @@ pub use classic::State;
 pub use command::{Answer, Command};
 pub use config::GroupConfig;
 pub use error::GroupError;
-pub use machine::{GroupMachine, Soft};
+pub use machine::{GroupCounts, GroupMachine, Soft};
 
 /// `group.id`.
 pub type GroupId = Arc<str>;

@@ -1,0 +1,327 @@
+//! The group coordinator of this node: one shard for each partition of `__consumer_offsets` that it leads. Groups are
+//! reached only with proof of permission.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use base::hash::coordinator_partition;
+use base::{Clock, LeaderEpoch, PartitionIndex, TopicId};
+use coordinator::group::command::{
+    CommitOffsets, DeleteOffsets, DeletedOffsets, DescribedGroup, FetchOffsets, FetchedTopic, Heartbeat, Join,
+    JoinRefused, Joined, Leave, Left, ListGroups, ListedGroup, Sync, Synced,
+};
+use coordinator::group::{Answer, Command, GroupConfig, GroupCounts, GroupError, GroupMachine};
+
+use super::error::CoordinatorError;
+use super::log::ShardLog;
+use super::shard::{Asked, Shard, ShardOwnership, start_shard};
+use crate::security::{Authorized, GroupId};
+use crate::tasks::Tasks;
+
+/// Name of the topic that holds groups and offsets.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// A partition of `__consumer_offsets` that this node leads.
+pub struct Leadership<L> {
+    /// Index of the partition.
+    pub partition: PartitionIndex,
+    /// Epoch of the leadership.
+    pub leader_epoch: LeaderEpoch,
+    /// Its log.
+    pub log: Arc<L>,
+}
+
+#[derive(Clone)]
+struct Led {
+    leader_epoch: LeaderEpoch,
+    shard: Shard<GroupMachine>,
+    ownership: Arc<ShardOwnership>,
+}
+
+#[derive(Default)]
+struct Published {
+    /// Partitions of `__consumer_offsets`; 0 while the topic does not exist.
+    partition_count: i32,
+    shards: BTreeMap<PartitionIndex, Led>,
+}
+
+/// The groups that this node coordinates.
+pub struct GroupCoordinator {
+    config: GroupConfig,
+    commit_timeout: Duration,
+    clock: Arc<dyn Clock>,
+    tasks: Tasks,
+    published: ArcSwap<Published>,
+}
+
+impl GroupCoordinator {
+    /// No group yet. `commit_timeout` is `offsets.commit.timeout.ms`.
+    pub fn new(config: GroupConfig, commit_timeout: Duration, clock: Arc<dyn Clock>, tasks: Tasks) -> Self {
+        GroupCoordinator { config, commit_timeout, clock, tasks, published: ArcSwap::default() }
+    }
+
+    /// Takes over the leaderships that this node now has, all of them: shards that are new are loaded, shards that are
+    /// gone are unloaded. Called by the one task that follows the metadata.
+    pub fn set_leaderships<L: ShardLog>(&self, partition_count: i32, led: Vec<Leadership<L>>) {
+        let before = self.published.load();
+        let mut shards = BTreeMap::new();
+        for Leadership { partition, leader_epoch, log } in led {
+            // A new epoch of the same leader changes nothing in the log, so the loaded state still holds.
+            let (shard, ownership) = match before.shards.get(&partition).cloned() {
+                Some(led) => (led.shard, led.ownership),
+                None => self.load_shard(partition, log),
+            };
+            shards.insert(partition, Led { leader_epoch, shard, ownership });
+        }
+        self.published.store(Arc::new(Published { partition_count, shards }));
+    }
+
+    fn load_shard<L: ShardLog>(
+        &self,
+        partition: PartitionIndex,
+        log: Arc<L>,
+    ) -> (Shard<GroupMachine>, Arc<ShardOwnership>) {
+        let name = format!("{OFFSETS_TOPIC}-{partition}");
+        let config = self.config.clone();
+        let machine = move || GroupMachine::new(config.clone());
+        let (shard, ownership) = start_shard(&self.tasks, name, log, machine, self.clock.clone());
+        (shard, Arc::new(ownership))
+    }
+
+    /// Partitions led, with the epochs of their leaderships; those whose leadership is unchanged need not be set again.
+    pub fn leaderships(&self) -> Vec<(PartitionIndex, LeaderEpoch)> {
+        self.published.load().shards.iter().map(|(partition, led)| (*partition, led.leader_epoch)).collect()
+    }
+
+    /// The topics are gone: their offsets are removed from every group.
+    pub async fn topics_deleted(&self, topics: Vec<(Arc<str>, TopicId)>) {
+        for shard in self.shards() {
+            // A shard that is not loaded cannot be asked; it keeps the offsets until they expire.
+            if let Err(error) = shard.call_within(Command::TopicsDeleted(topics.clone()), self.commit_timeout).await {
+                tracing::warn!(%error, "offsets of deleted topics are kept until they expire");
+            }
+        }
+    }
+
+    fn shards(&self) -> Vec<Shard<GroupMachine>> {
+        self.published.load().shards.values().map(|led| led.shard.clone()).collect()
+    }
+
+    fn shard_of(&self, group_id: &str) -> Result<Shard<GroupMachine>, CoordinatorError> {
+        let published = self.published.load();
+        if published.partition_count == 0 {
+            return Err(CoordinatorError::NotCoordinator);
+        }
+        let partition = coordinator_partition(group_id, published.partition_count);
+        let led = published.shards.get(&partition).ok_or(CoordinatorError::NotCoordinator)?;
+        Ok(led.shard.clone())
+    }
+
+    /// The handle to a group that the session may use.
+    ///
+    /// # Errors
+    /// This node does not coordinate the group.
+    pub fn group(&self, group: &Authorized<GroupId>) -> Result<GroupHandle, CoordinatorError> {
+        let group_id = group.get().0.clone();
+        Ok(GroupHandle { shard: self.shard_of(&group_id)?, group_id, commit_timeout: self.commit_timeout })
+    }
+
+    /// Describes groups, in the order given.
+    pub async fn describe(&self, groups: &[Authorized<GroupId>]) -> Vec<Result<DescribedGroup, CoordinatorError>> {
+        self.each_by_shard(groups, Command::Describe, |answer| match answer {
+            Answer::Describe(described) => Ok(described),
+            _ => Err(CoordinatorError::OtherAnswer),
+        })
+        .await
+    }
+
+    /// Deletes groups; one outcome for each, in the order given.
+    pub async fn delete(&self, groups: &[Authorized<GroupId>]) -> Vec<Result<Option<GroupError>, CoordinatorError>> {
+        self.each_by_shard(groups, Command::DeleteGroups, |answer| match answer {
+            Answer::DeleteGroups(deleted) => Ok(deleted.into_iter().map(|(_, error)| error).collect()),
+            _ => Err(CoordinatorError::OtherAnswer),
+        })
+        .await
+    }
+
+    /// Asks each shard once about those of the groups that are its own.
+    async fn each_by_shard<T>(
+        &self,
+        groups: &[Authorized<GroupId>],
+        command: impl Fn(Vec<Arc<str>>) -> Command,
+        outcomes: impl Fn(Answer) -> Result<Vec<T>, CoordinatorError>,
+    ) -> Vec<Result<T, CoordinatorError>> {
+        let count = self.published.load().partition_count.max(1);
+        let mut by_partition: BTreeMap<PartitionIndex, Vec<usize>> = BTreeMap::new();
+        for (place, group) in groups.iter().enumerate() {
+            by_partition.entry(coordinator_partition(&group.get().0, count)).or_default().push(place);
+        }
+        let mut asked = Vec::with_capacity(by_partition.len());
+        for places in by_partition.into_values() {
+            let ids: Vec<Arc<str>> = places.iter().map(|place| groups[*place].get().0.clone()).collect();
+            let begun = match ids.first().map_or(Err(CoordinatorError::NotCoordinator), |id| self.shard_of(id)) {
+                Ok(shard) => shard.begin(command(ids)).await,
+                Err(error) => Err(error),
+            };
+            asked.push((places, begun));
+        }
+        let mut results: Vec<Result<T, CoordinatorError>> =
+            groups.iter().map(|_| Err(CoordinatorError::OtherAnswer)).collect();
+        for (places, begun) in asked {
+            match self.answer_of(begun).await.and_then(&outcomes) {
+                Ok(values) => {
+                    for (place, value) in places.into_iter().zip(values) {
+                        results[place] = Ok(value);
+                    }
+                }
+                Err(error) => places.into_iter().for_each(|place| results[place] = Err(error.clone())),
+            }
+        }
+        results
+    }
+
+    async fn answer_of(
+        &self,
+        begun: Result<Asked<GroupMachine>, CoordinatorError>,
+    ) -> Result<Answer, CoordinatorError> {
+        let answer = begun?.answer();
+        tokio::time::timeout(self.commit_timeout, answer).await.unwrap_or(Err(CoordinatorError::NotAvailable))
+    }
+
+    /// The groups that this node coordinates and `filter` lets pass.
+    ///
+    /// # Errors
+    /// A shard is still loading: the list would be incomplete.
+    pub async fn list(&self, filter: &ListGroups) -> Result<Vec<ListedGroup>, CoordinatorError> {
+        let mut asked = Vec::new();
+        for shard in self.shards() {
+            asked.push(shard.begin(Command::List(filter.clone())).await);
+        }
+        let mut groups = Vec::new();
+        for begun in asked {
+            match self.answer_of(begun).await {
+                Ok(Answer::List(listed)) => groups.extend(listed),
+                Ok(_) => return Err(CoordinatorError::OtherAnswer),
+                // The shard has just moved: another node lists its groups.
+                Err(CoordinatorError::NotCoordinator) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(groups)
+    }
+
+    /// What is there, for metrics. Shards that are not loaded count nothing.
+    pub async fn counts(&self) -> GroupCounts {
+        let mut sum = GroupCounts::default();
+        for shard in self.shards() {
+            let Ok(counts) = shard.inspect(GroupMachine::counts).await else { continue };
+            sum.offsets += counts.offsets;
+            for (state, count) in counts.groups_by_state {
+                *sum.groups_by_state.entry(state).or_default() += count;
+            }
+        }
+        sum
+    }
+}
+
+/// A group that the session may use. Commands concern this group, whatever group they name.
+pub struct GroupHandle {
+    shard: Shard<GroupMachine>,
+    group_id: Arc<str>,
+    commit_timeout: Duration,
+}
+
+impl GroupHandle {
+    async fn call(&self, command: Command) -> Result<Answer, CoordinatorError> {
+        self.shard.call_within(command, self.commit_timeout).await
+    }
+
+    /// JoinGroup; waits until the round is complete.
+    ///
+    /// # Errors
+    /// The shard does not answer.
+    pub async fn join(&self, join: Join) -> Result<Result<Joined, JoinRefused>, CoordinatorError> {
+        match self.shard.call(Command::Join(Join { group_id: self.group_id.clone(), ..join })).await? {
+            Answer::Join(answer) => Ok(answer),
+            _ => Err(CoordinatorError::OtherAnswer),
+        }
+    }
+
+    /// SyncGroup; waits until the leader has brought the assignments.
+    ///
+    /// # Errors
+    /// The shard does not answer.
+    pub async fn sync(&self, sync: Sync) -> Result<Result<Synced, GroupError>, CoordinatorError> {
+        match self.shard.call(Command::Sync(Sync { group_id: self.group_id.clone(), ..sync })).await? {
+            Answer::Sync(answer) => Ok(answer),
+            _ => Err(CoordinatorError::OtherAnswer),
+        }
+    }
+
+    /// Heartbeat.
+    ///
+    /// # Errors
+    /// The shard does not answer.
+    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Result<(), GroupError>, CoordinatorError> {
+        let heartbeat = Heartbeat { group_id: self.group_id.clone(), ..heartbeat };
+        match self.call(Command::Heartbeat(heartbeat)).await? {
+            Answer::Heartbeat(answer) => Ok(answer),
+            _ => Err(CoordinatorError::OtherAnswer),
+        }
+    }
+
+    /// LeaveGroup.
+    ///
+    /// # Errors
+    /// The shard does not answer.
+    pub async fn leave(&self, leave: Leave) -> Result<Result<Vec<Left>, GroupError>, CoordinatorError> {
+        match self.call(Command::Leave(Leave { group_id: self.group_id.clone(), ..leave })).await? {
+            Answer::Leave(answer) => Ok(answer),
+            _ => Err(CoordinatorError::OtherAnswer),
+        }
+    }
+
+    /// OffsetCommit.
+    ///
+    /// # Errors
+    /// The shard does not answer.
+    pub async fn commit(
+        &self,
+        commit: CommitOffsets,
+    ) -> Result<Result<Vec<Option<GroupError>>, GroupError>, CoordinatorError> {
+        let commit = CommitOffsets { group_id: self.group_id.clone(), ..commit };
+        match self.call(Command::CommitOffsets(commit)).await? {
+            Answer::Commit(answer) => Ok(answer),
+            _ => Err(CoordinatorError::OtherAnswer),
+        }
+    }
+
+    /// OffsetFetch.
+    ///
+    /// # Errors
+    /// The shard does not answer.
+    pub async fn fetch(&self, fetch: FetchOffsets) -> Result<Vec<FetchedTopic>, CoordinatorError> {
+        let fetch = FetchOffsets { group_id: self.group_id.clone(), ..fetch };
+        match self.call(Command::FetchOffsets(fetch)).await? {
+            Answer::Fetch(topics) => Ok(topics),
+            _ => Err(CoordinatorError::OtherAnswer),
+        }
+    }
+
+    /// OffsetDelete.
+    ///
+    /// # Errors
+    /// The shard does not answer.
+    pub async fn delete_offsets(
+        &self,
+        delete: DeleteOffsets,
+    ) -> Result<Result<Vec<DeletedOffsets>, GroupError>, CoordinatorError> {
+        let delete = DeleteOffsets { group_id: self.group_id.clone(), ..delete };
+        match self.call(Command::DeleteOffsets(delete)).await? {
+            Answer::DeleteOffsets(answer) => Ok(answer),
+            _ => Err(CoordinatorError::OtherAnswer),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The owners of live state: partitions, coordinators, the controller. Each has one writer, reached by a handle.
+
+pub mod coordinator;
