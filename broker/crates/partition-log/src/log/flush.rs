@@ -1,0 +1,155 @@
+//! Making the log durable. A sync may take long, so that it can be taken off the owner's thread: the owner begins it, any
+//! thread runs it, and the owner takes note. A failed sync is final (reliability of fsync: the pages count as clean
+//! after a failure, and a second sync would succeed without having saved them).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::{Offset, TopicId};
+
+use super::Log;
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::errors::{IoContext, LogError, StorageError};
+use crate::formats::epoch_checkpoint::{self, EpochEntry};
+use crate::formats::partition_metadata;
+use crate::names::{FileKind, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA};
+
+/// A sync that is to be run. Dropped without being run, it counts as failed when the owner is asked for another.
+#[derive(Debug)]
+pub struct FlushJob {
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+    logs: Vec<(PathBuf, Arc<dyn DiskFile>)>,
+    /// Files whose loss costs time, not records; missing ones are skipped.
+    others: Vec<PathBuf>,
+    epochs: Option<Vec<EpochEntry>>,
+    metadata: Option<TopicId>,
+    sync_directory: bool,
+    sync_parent: bool,
+    done: FlushDone,
+}
+
+/// A sync that has succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushDone {
+    end_offset: Offset,
+    generation: u64,
+}
+
+impl FlushDone {
+    /// Everything below is durable, unless the log was truncated meanwhile.
+    pub fn end_offset(&self) -> Offset {
+        self.end_offset
+    }
+}
+
+impl FlushJob {
+    /// Syncs everything that was written before the job was begun. Waits for the device.
+    pub fn run(self) -> Result<FlushDone, StorageError> {
+        if let Some(topic_id) = self.metadata {
+            let path = self.directory.join(PARTITION_METADATA);
+            partition_metadata::write(self.disk.as_ref(), &path, topic_id).context("sync", &path)?;
+        }
+        for (path, file) in &self.logs {
+            file.sync().context("sync", path)?;
+        }
+        for path in &self.others {
+            match self.disk.open(path, OpenMode::Existing) {
+                Ok(file) => file.sync().context("sync", path)?,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(StorageError::new("open", path, error)),
+            }
+        }
+        if let Some(epochs) = &self.epochs {
+            let path = self.directory.join(LEADER_EPOCH_CHECKPOINT);
+            epoch_checkpoint::write(self.disk.as_ref(), &path, epochs).context("sync", &path)?;
+        }
+        if self.sync_directory {
+            self.disk.sync_dir(&self.directory).context("sync", &self.directory)?;
+        }
+        if let Some(parent) = self.directory.parent().filter(|_| self.sync_parent) {
+            self.disk.sync_dir(parent).context("sync", parent)?;
+        }
+        Ok(self.done)
+    }
+}
+
+impl Log {
+    /// True when the log asks to be synced: closed segments that are not, or `flush.messages` records since the last
+    /// sync. `flush.ms` is the caller's to watch.
+    pub fn needs_flush(&self) -> bool {
+        let unflushed = self.log_end_offset() - self.recovery_point();
+        !self.unsynced.segments.is_empty() || (unflushed > 0 && unflushed >= self.config.flush_messages)
+    }
+
+    /// Records that a power cut may take.
+    pub fn unflushed_records(&self) -> i64 {
+        self.log_end_offset() - self.recovery_point()
+    }
+
+    /// Begins a sync of all that is written. `None` when everything is durable, or when another sync is under way: its
+    /// end is to be awaited before the next begins.
+    pub fn begin_flush(&mut self) -> Result<Option<FlushJob>, LogError> {
+        self.ensure_online()?;
+        let idle = self.unsynced.segments.is_empty()
+            && self.unsynced.files.is_empty()
+            && !(self.unsynced.directory || self.unsynced.parent || self.unsynced.epochs || self.unsynced.metadata);
+        if self.flush_in_flight || (idle && self.log_end_offset() <= self.recovery_point()) {
+            return Ok(None);
+        }
+        let outcome = self.prepare_flush();
+        self.fail(outcome).map(Some)
+    }
+
+    fn prepare_flush(&mut self) -> Result<FlushJob, StorageError> {
+        let shared = self.shared.clone();
+        let unsynced = std::mem::take(&mut self.unsynced);
+        let mut logs = Vec::with_capacity(unsynced.segments.len() + 1);
+        let mut others = unsynced.files;
+        for segment in unsynced.segments.iter().chain([&self.active.segment]) {
+            let path = segment.log_path(&shared.directory);
+            let file = segment.file(&shared.files, &shared.directory).context("open", &path)?;
+            logs.push((path, file.file.clone()));
+            if segment.is_sealed() {
+                others.extend([FileKind::Index, FileKind::TimeIndex].map(|kind| segment.path(&shared.directory, kind)));
+            }
+        }
+        self.flush_in_flight = true;
+        Ok(FlushJob {
+            disk: shared.files.disk().clone(),
+            directory: shared.directory.clone(),
+            logs,
+            others,
+            epochs: unsynced.epochs.then(|| self.epochs.entries().to_vec()),
+            metadata: self.topic_id.filter(|_| unsynced.metadata),
+            sync_directory: unsynced.directory,
+            sync_parent: unsynced.parent,
+            done: FlushDone { end_offset: self.log_end_offset(), generation: self.flush_generation },
+        })
+    }
+
+    /// Takes note of a sync that ended; returns the new recovery point. After a failure the log is offline.
+    pub fn finish_flush(&mut self, outcome: Result<FlushDone, StorageError>) -> Result<Offset, LogError> {
+        self.flush_in_flight = false;
+        match outcome {
+            Ok(done) => {
+                if done.generation == self.flush_generation && done.end_offset > self.recovery_point() {
+                    self.shared.set_recovery_point(done.end_offset);
+                }
+                Ok(self.recovery_point())
+            }
+            Err(error) => {
+                self.failed = true;
+                Err(LogError::SyncFailed(error))
+            }
+        }
+    }
+
+    /// Syncs all that is written and returns the new recovery point. Waits for the device.
+    pub fn flush(&mut self) -> Result<Offset, LogError> {
+        match self.begin_flush()? {
+            Some(job) => self.finish_flush(job.run()),
+            None => Ok(self.recovery_point()),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Closing the active segment and beginning the next (Kafka: LocalLog.roll).
+
+use base::{Offset, TimestampMs};
+
+use super::Log;
+use crate::active::Active;
+use crate::disk::{OpenMode, remove_if_exists};
+use crate::errors::{IoContext, LogError, StorageError};
+use crate::names::FileKind;
+use crate::segment::Segment;
+
+impl Log {
+    /// Closes the active segment and begins one at the log's end. An empty active segment stays as it is.
+    pub fn roll(&mut self, now_ms: TimestampMs) -> Result<(), LogError> {
+        self.roll_to(self.log_end_offset(), now_ms)
+    }
+
+    /// As `roll`; the new segment begins at `base_offset`, which lies above the log's end where the leader's log has a
+    /// gap.
+    pub(super) fn roll_to(&mut self, base_offset: Offset, now_ms: TimestampMs) -> Result<(), LogError> {
+        self.ensure_online()?;
+        let base_offset = base_offset.max(self.log_end_offset());
+        if self.active.segment.base_offset() == base_offset {
+            return Ok(());
+        }
+        let outcome = self.begin_segment(base_offset, now_ms);
+        self.fail(outcome)
+    }
+
+    fn begin_segment(&mut self, base_offset: Offset, now_ms: TimestampMs) -> Result<(), StorageError> {
+        let shared = self.shared.clone();
+        let disk = shared.files.disk().as_ref();
+        self.active.complete_indexes(disk, &shared.directory)?;
+        let closed = self.active.segment.clone();
+        closed.set_sealed(true);
+        self.unsynced.segments.push(closed);
+        let segment = Segment::new(base_offset, 0, false, now_ms);
+        // Files of that name are left from before a truncation.
+        for kind in [FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex] {
+            let path = segment.path(&shared.directory, kind);
+            remove_if_exists(disk, &path).context("remove", &path)?;
+        }
+        let path = segment.log_path(&shared.directory);
+        disk.open(&path, OpenMode::Truncate).context("create", &path)?;
+        self.unsynced.directory = true;
+        self.producers.advance_to(base_offset);
+        self.take_snapshot_unsynced()?;
+        let mut segments = shared.segments.load().0.clone();
+        segments.push(segment.clone());
+        self.active = Active::empty(segment, &self.config, now_ms);
+        self.publish_segments(segments);
+        shared.set_end(self.log_end_offset(), &self.active.segment);
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! Cleaning up a partition's directory at start: what a crash left of deletions and of compaction is finished or undone
+//! (Kafka: LogLoader, its first three passes).
+
+use std::path::{Path, PathBuf};
+
+use base::{Offset, TimestampMs};
+
+use crate::disk::{Disk, OpenMode, remove_if_exists};
+use crate::errors::{IoContext, StorageError};
+use crate::names::{FileKind, Leftover, OffsetFile, offset_file};
+use crate::scan::{Depth, ScanError, Scanner};
+
+/// Snapshots of the metadata log on their way out; they are the business of their owner.
+const METADATA_SNAPSHOT_DELETED: &str = ".checkpoint.deleted";
+/// A checkpoint file that was being written.
+const TEMPORARY: &str = ".tmp";
+
+/// What a directory holds once it is tidy.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Base offset, size and time of the last change of each segment, by rising offset.
+    pub segments: Vec<(Offset, u64, TimestampMs)>,
+    /// Offsets of producer snapshots, rising.
+    pub snapshots: Vec<Offset>,
+    /// Names changed.
+    pub changed: bool,
+}
+
+/// Finishes or undoes what was under way and lists the rest.
+pub(super) fn tidy(disk: &dyn Disk, directory: &Path) -> Result<Found, StorageError> {
+    let names = list(disk, directory)?;
+    let mut found = Found { changed: remove_unfinished(disk, directory, &names)?, ..Found::default() };
+    found.changed |= finish_swaps(disk, directory)?;
+    let files: Vec<OffsetFile> = list(disk, directory)?.iter().filter_map(|name| OffsetFile::parse(name)).collect();
+    let logs: Vec<Offset> =
+        files.iter().filter(|file| file.kind == FileKind::Log).map(|file| file.offset).collect();
+    for file in &files {
+        let path = offset_file(directory, file.offset, file.kind);
+        match file.kind {
+            FileKind::Log => {
+                let metadata = disk.metadata(&path).context("look at", &path)?;
+                let (len_bytes, modified_ms) = metadata.map_or((0, 0), |found| (found.len_bytes, found.modified_ms));
+                found.segments.push((file.offset, len_bytes, modified_ms));
+            }
+            FileKind::Snapshot => found.snapshots.push(file.offset),
+            // Names are sorted, so that the list of logs is too.
+            FileKind::Index | FileKind::TimeIndex | FileKind::TxnIndex => {
+                if logs.binary_search(&file.offset).is_err() {
+                    found.changed |= remove_if_exists(disk, &path).context("remove", &path)?;
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, StorageError> {
+    let entries = disk.list_dir(directory).context("list", directory)?;
+    Ok(entries.into_iter().filter(|entry| !entry.is_dir).map(|entry| entry.name).collect())
+}
+
+/// Removes files that were to be deleted, those that compaction had not finished, and swap files of a segment split
+/// that had not finished (KAFKA-6264: those at or after the first unfinished file).
+fn remove_unfinished(disk: &dyn Disk, directory: &Path, names: &[String]) -> Result<bool, StorageError> {
+    let cleaned_min = names
+        .iter()
+        .filter_map(|name| OffsetFile::parse(name))
+        .filter(|file| file.leftover == Some(Leftover::Cleaned))
+        .map(|file| file.offset)
+        .min();
+    let mut changed = false;
+    for name in names {
+        let leftover = OffsetFile::parse(name).and_then(|file| Some((file.offset, file.leftover?)));
+        let goes = match leftover {
+            Some((_, Leftover::Deleted | Leftover::Cleaned)) => true,
+            Some((offset, Leftover::Swap)) => cleaned_min.is_some_and(|min| offset >= min),
+            None => {
+                (name.ends_with(Leftover::Deleted.suffix()) && !name.ends_with(METADATA_SNAPSHOT_DELETED))
+                    || name.ends_with(TEMPORARY)
+            }
+        };
+        if goes {
+            let path = directory.join(name);
+            changed |= remove_if_exists(disk, &path).context("remove", &path)?;
+        }
+    }
+    Ok(changed)
+}
+
+/// Puts swap files in the place of the segments that they replace.
+fn finish_swaps(disk: &dyn Disk, directory: &Path) -> Result<bool, StorageError> {
+    let files = |names: Vec<String>| -> Vec<(PathBuf, OffsetFile)> {
+        let parsed = |name: &String| OffsetFile::parse(name).map(|file| (directory.join(name), file));
+        names.iter().filter_map(parsed).collect()
+    };
+    let all = files(list(disk, directory)?);
+    let mut replaced: Option<(Offset, Offset)> = None;
+    for (path, file) in &all {
+        if file.leftover == Some(Leftover::Swap) && file.kind == FileKind::Log {
+            let end = next_offset(disk, path, file.offset)?;
+            let (min, max) = replaced.unwrap_or((file.offset, end));
+            replaced = Some((min.min(file.offset), max.max(end)));
+        }
+    }
+    if let Some((min, max)) = replaced {
+        for (path, file) in &all {
+            if file.leftover.is_none() && file.offset >= min && file.offset < max {
+                remove_if_exists(disk, path).context("remove", path)?;
+            }
+        }
+    }
+    let mut changed = replaced.is_some();
+    for (path, file) in &all {
+        if file.leftover == Some(Leftover::Swap) {
+            disk.rename(path, &offset_file(directory, file.offset, file.kind)).context("rename", path)?;
+            changed = true;
+        }
+    }
+    Ok(changed)
+}
+
+/// The offset after the last whole batch of a segment file.
+fn next_offset(disk: &dyn Disk, path: &Path, base_offset: Offset) -> Result<Offset, StorageError> {
+    let file = disk.open(path, OpenMode::Existing).context("open", path)?;
+    let end = file.len().context("look at", path)?;
+    let mut scanner = Scanner::new(file, 0, end);
+    let mut next = base_offset;
+    loop {
+        match scanner.next(Depth::Headers) {
+            Ok(Some(batch)) => next = batch.header.next_offset(),
+            Ok(None) | Err(ScanError::Torn { .. } | ScanError::Bad { .. }) => return Ok(next),
+            Err(ScanError::Io(error)) => return Err(StorageError::new("read", path, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SimDisk;
+
+    fn names_after_tidy(names: &[&str]) -> Vec<String> {
+        let disk = SimDisk::new();
+        let directory = Path::new("/t-0");
+        disk.create_dir(directory).unwrap();
+        for name in names {
+            disk.open(&directory.join(name), OpenMode::Create).unwrap();
+        }
+        tidy(&disk, directory).unwrap();
+        list(&disk, directory).unwrap()
+    }
+
+    fn name(offset: i64, suffix: &str) -> String {
+        format!("{offset:020}{suffix}")
+    }
+
+    #[test]
+    fn deleted_and_unfinished_files_go() {
+        let kept = name(0, ".log");
+        let gone = [name(5, ".log.deleted"), name(5, ".index.cleaned"), name(9, ".index"), "x.tmp".to_owned()];
+        let all: Vec<&str> = gone.iter().chain([&kept]).map(String::as_str).collect();
+        assert_eq!(names_after_tidy(&all), [kept.clone()]);
+        let metadata = "00000000000000000007-0000000001.checkpoint.deleted";
+        assert_eq!(names_after_tidy(&[&kept, metadata]).len(), 2);
+    }
+
+    #[test]
+    fn swap_files_take_their_place_unless_a_split_was_under_way() {
+        let (swap_log, swap_index) = (name(5, ".log.swap"), name(5, ".index.swap"));
+        let expected = [name(5, ".index"), name(5, ".log")];
+        assert_eq!(names_after_tidy(&[&swap_log, &swap_index]), expected);
+        assert_eq!(names_after_tidy(&[&swap_log, &swap_index, &name(5, ".log.cleaned")]), [] as [String; 0]);
+    }
+}
