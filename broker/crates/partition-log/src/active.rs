@@ -110,9 +110,8 @@ impl Active {
         if segment.size_bytes() == 0 {
             return Ok(active);
         }
-        let times = segment
-            .time_entries(disk, directory)
-            .context("read", &segment.path(directory, FileKind::TimeIndex))?;
+        let times =
+            segment.time_entries(disk, directory).context("read", &segment.path(directory, FileKind::TimeIndex))?;
         active.time_index.written_bytes = (times.len() * time_index::ENTRY_BYTES) as u64;
         if let Some(last) = times.last() {
             active.last_time_entry = *last;
@@ -195,7 +194,7 @@ impl Active {
             >= config.segment_index_bytes / offset_index::ENTRY_BYTES as u64
             || self.time_index.len_bytes() / time_index::ENTRY_BYTES as u64 + 1
                 >= config.segment_index_bytes / time_index::ENTRY_BYTES as u64;
-        if size > segment_bytes.saturating_sub(len_bytes)
+        if size.saturating_add(len_bytes) > segment_bytes
             || (index_full && size > 0)
             || last_offset - self.segment.base_offset() > i64::from(i32::MAX)
         {
@@ -301,12 +300,7 @@ impl Active {
     }
 
     /// Frees what an idle log does not need: index entries in memory and the open file.
-    pub(crate) fn release(
-        &mut self,
-        disk: &dyn Disk,
-        directory: &Path,
-        files: &FileCache,
-    ) -> Result<(), StorageError> {
+    pub(crate) fn release(&mut self, disk: &dyn Disk, directory: &Path, files: &FileCache) -> Result<(), StorageError> {
         self.write_pending(disk, directory)?;
         self.segment.drop_index();
         files.close(&self.segment);

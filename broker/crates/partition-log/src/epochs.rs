@@ -45,14 +45,13 @@ impl Epochs {
         if entry.epoch < 0 || entry.start_offset < 0 {
             return false;
         }
-        if self.entries.last().is_some_and(|last| last.epoch == entry.epoch && last.start_offset <= entry.start_offset) {
+        if self.entries.last().is_some_and(|last| last.epoch == entry.epoch && last.start_offset <= entry.start_offset)
+        {
             return false;
         }
-        while self
-            .entries
-            .pop_if(|last| last.epoch >= entry.epoch || last.start_offset >= entry.start_offset)
-            .is_some()
-        {}
+        while self.entries.pop_if(|last| last.epoch >= entry.epoch || last.start_offset >= entry.start_offset).is_some()
+        {
+        }
         self.entries.push(entry);
         true
     }

@@ -35,6 +35,7 @@ pub(crate) struct Segment {
     file: ArcSwapOption<OpenFile>,
     index: ArcSwapOption<OffsetEntries>,
     used: AtomicBool,
+    has_txn_index: AtomicBool,
 }
 
 impl Segment {
@@ -51,6 +52,7 @@ impl Segment {
             file: ArcSwapOption::empty(),
             index: ArcSwapOption::empty(),
             used: AtomicBool::new(false),
+            has_txn_index: AtomicBool::new(false),
         })
     }
 
@@ -73,6 +75,15 @@ impl Segment {
 
     pub(crate) fn set_sealed(&self, sealed: bool) {
         self.sealed.store(sealed, Ordering::Relaxed);
+    }
+
+    /// Whether a transaction was aborted here.
+    pub(crate) fn has_txn_index(&self) -> bool {
+        self.has_txn_index.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_has_txn_index(&self) {
+        self.has_txn_index.store(true, Ordering::Release);
     }
 
     pub(crate) fn modified_ms(&self) -> TimestampMs {
@@ -100,15 +111,26 @@ impl Segment {
         self.file.load_full()
     }
 
+    /// The file if it is open, noted as used.
+    pub(crate) fn open_file_used(&self) -> Option<Arc<OpenFile>> {
+        self.note_used();
+        self.file.load_full()
+    }
+
+    fn note_used(&self) {
+        // Mostly it is set already, and a store would move the cache line between the readers.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn set_open_file(&self, file: Option<Arc<OpenFile>>) {
         self.file.store(file);
     }
 
     /// The file, opened when it is not.
     pub(crate) fn file(self: &Arc<Self>, cache: &FileCache, directory: &Path) -> io::Result<Arc<OpenFile>> {
-        if !self.used.load(Ordering::Relaxed) {
-            self.used.store(true, Ordering::Relaxed);
-        }
+        self.note_used();
         match self.file.load_full() {
             Some(open) => Ok(open),
             None => cache.open(self, directory),

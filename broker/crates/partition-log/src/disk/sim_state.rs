@@ -218,9 +218,9 @@ impl State {
         }
         // A name whose directory did not survive is lost with it.
         let whole = names.clone();
-        names.retain(|name, _| name.ancestors().skip(1).all(|above| {
-            above.as_os_str().is_empty() || whole.get(above) == Some(&Node::Dir)
-        }));
+        names.retain(|name, _| {
+            name.ancestors().skip(1).all(|above| above.as_os_str().is_empty() || whole.get(above) == Some(&Node::Dir))
+        });
         let files = self.files.iter().map(|file| file.after_crash(rng)).collect();
         State { files, seen: names.clone(), durable: names, unsynced: BTreeMap::new() }
     }

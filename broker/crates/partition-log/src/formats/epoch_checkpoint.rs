@@ -48,8 +48,7 @@ mod tests {
 
     #[test]
     fn the_text_is_kafkas() {
-        let entries =
-            [EpochEntry { epoch: 0, start_offset: 0 }, EpochEntry { epoch: 3, start_offset: 120 }];
+        let entries = [EpochEntry { epoch: 0, start_offset: 0 }, EpochEntry { epoch: 3, start_offset: 120 }];
         assert_eq!(encode(&entries), "0\n2\n0 0\n3 120\n");
         assert_eq!(decode("0\n2\n0 0\n3 120\n").as_deref(), Ok(&entries[..]));
         assert!(decode("0\n1\n0\n").is_err());

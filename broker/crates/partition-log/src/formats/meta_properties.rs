@@ -36,8 +36,7 @@ pub fn encode(properties: &MetaProperties) -> String {
 pub fn decode(content: &str) -> Result<MetaProperties, MalformedFile> {
     let mut values = BTreeMap::new();
     for line in content.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with(['#', '!'])) {
-        let (key, value) =
-            line.split_once(['=', ':']).ok_or_else(|| MalformedFile::Line { line: line.to_owned() })?;
+        let (key, value) = line.split_once(['=', ':']).ok_or_else(|| MalformedFile::Line { line: line.to_owned() })?;
         values.insert(key.trim(), unescape(value.trim()));
     }
     let value = |key: &'static str| values.get(key).ok_or(MalformedFile::MissingKey { key });

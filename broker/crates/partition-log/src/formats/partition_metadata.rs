@@ -19,7 +19,9 @@ pub fn encode(topic_id: TopicId) -> String {
 pub fn decode(content: &str) -> Result<TopicId, MalformedFile> {
     let value = |key: &'static str| {
         let line = content.lines().find(|line| line.split(':').next() == Some(key));
-        line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim()).ok_or(MalformedFile::MissingKey { key })
+        line.and_then(|line| line.split_once(':'))
+            .map(|(_, value)| value.trim())
+            .ok_or(MalformedFile::MissingKey { key })
     };
     let version = value("version")?;
     if version != VERSION.to_string() {

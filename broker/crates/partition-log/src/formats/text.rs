@@ -14,11 +14,7 @@ pub(super) fn encode(version: i32, lines: impl ExactSizeIterator<Item = String>)
     text
 }
 
-pub(super) fn decode<T>(
-    text: &str,
-    version: i32,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>, MalformedFile> {
+pub(super) fn decode<T>(text: &str, version: i32, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, MalformedFile> {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     if first.trim() != version.to_string() {
@@ -30,11 +26,7 @@ pub(super) fn decode<T>(
         .filter(|line| !line.trim().is_empty())
         .map(|line| parse(line).ok_or_else(|| MalformedFile::Line { line: line.to_owned() }))
         .collect::<Result<Vec<T>, MalformedFile>>()?;
-    if entries.len() == expected {
-        Ok(entries)
-    } else {
-        Err(MalformedFile::Count { expected, found: entries.len() })
-    }
+    if entries.len() == expected { Ok(entries) } else { Err(MalformedFile::Count { expected, found: entries.len() }) }
 }
 
 /// Reads a file and decodes its text; `None` when there is no such file.

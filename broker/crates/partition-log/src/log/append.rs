@@ -122,10 +122,7 @@ impl Log {
         }
         let measured = measure(items[at].records)?;
         if measured.len_bytes > self.config.segment_bytes {
-            return Err(AppendError::LargerThanSegment {
-                bytes: measured.len_bytes,
-                limit: self.config.segment_bytes,
-            });
+            return Err(AppendError::LargerThanSegment { bytes: measured.len_bytes, limit: self.config.segment_bytes });
         }
         let first_offset = scratch.end_offset().unwrap_or(self.log_end_offset());
         let waiting: u64 = scratch.written.iter().map(|batch| batch.len_bytes).sum();
@@ -166,8 +163,7 @@ impl Log {
             }
             if header.has_producer_id() {
                 let facts = BatchFacts::of(&BatchRef::parse(&item.records[position..])?);
-                let checked =
-                    scratch.staged.check(&self.producers, &facts, item.origin, item.transaction_verified);
+                let checked = scratch.staged.check(&self.producers, &facts, item.origin, item.transaction_verified);
                 match checked {
                     Ok(StagedOutcome::Accepted) => {}
                     Ok(StagedOutcome::Duplicate(_)) | Err(_) => {

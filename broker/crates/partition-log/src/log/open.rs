@@ -107,6 +107,11 @@ impl Log {
             .enumerate()
             .map(|(at, &(base, len, modified_ms))| Segment::new(base, len, at < last, modified_ms))
             .collect();
+        for segment in &segments {
+            if found.txn_indexes.binary_search(&segment.base_offset()).is_ok() {
+                segment.set_has_txn_index();
+            }
+        }
         // The list is never empty: `open` has seen to it.
         let newest = segments.last().cloned().unwrap_or_else(|| Segment::new(0, 0, false, options.now_ms));
         let shared = Shared::new(options.files.clone(), &options.directory, segments, epochs.clone());

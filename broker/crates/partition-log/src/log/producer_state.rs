@@ -72,6 +72,7 @@ impl Log {
             let end = file.len().context("look at", &path)?;
             self.unsynced.directory |= end == 0;
             file.write_at(end, &mut [IoSlice::new(&entry.to_bytes())]).context("write", &path)?;
+            self.active.segment.set_has_txn_index();
             if !self.unsynced.files.contains(&path) {
                 self.unsynced.files.push(path);
             }

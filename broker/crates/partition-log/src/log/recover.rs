@@ -8,8 +8,8 @@ use std::sync::Arc;
 use base::{LeaderEpoch, Offset, TimestampMs};
 use record_batch::{BatchHeader, HEADER_LEN};
 
-use super::open::{LogOptions, RecoveryReport};
 use super::Log;
+use super::open::{LogOptions, RecoveryReport};
 use crate::active::{Active, WrittenBatch};
 use crate::disk::{OpenMode, read_file};
 use crate::errors::{IoContext, OpenError, StorageError};
@@ -199,12 +199,9 @@ impl Log {
             segment.set_size_bytes(from.position);
         }
         match bad {
-            Some((position, reason)) if trail.next_offset < recovery_point => Err(OpenError::Corrupt {
-                path: segment.log_path(&shared.directory),
-                position,
-                recovery_point,
-                reason,
-            }),
+            Some((position, reason)) if trail.next_offset < recovery_point => {
+                Err(OpenError::Corrupt { path: segment.log_path(&shared.directory), position, recovery_point, reason })
+            }
             Some(_) | None => Ok(trail.next_offset),
         }
     }

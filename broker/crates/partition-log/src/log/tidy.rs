@@ -22,6 +22,8 @@ pub(super) struct Found {
     pub segments: Vec<(Offset, u64, TimestampMs)>,
     /// Offsets of producer snapshots, rising.
     pub snapshots: Vec<Offset>,
+    /// Base offsets of the segments with an index of aborted transactions, rising.
+    pub txn_indexes: Vec<Offset>,
     /// Names changed.
     pub changed: bool,
 }
@@ -32,8 +34,7 @@ pub(super) fn tidy(disk: &dyn Disk, directory: &Path) -> Result<Found, StorageEr
     let mut found = Found { changed: remove_unfinished(disk, directory, &names)?, ..Found::default() };
     found.changed |= finish_swaps(disk, directory)?;
     let files: Vec<OffsetFile> = list(disk, directory)?.iter().filter_map(|name| OffsetFile::parse(name)).collect();
-    let logs: Vec<Offset> =
-        files.iter().filter(|file| file.kind == FileKind::Log).map(|file| file.offset).collect();
+    let logs: Vec<Offset> = files.iter().filter(|file| file.kind == FileKind::Log).map(|file| file.offset).collect();
     for file in &files {
         let path = offset_file(directory, file.offset, file.kind);
         match file.kind {
@@ -47,6 +48,8 @@ pub(super) fn tidy(disk: &dyn Disk, directory: &Path) -> Result<Found, StorageEr
             FileKind::Index | FileKind::TimeIndex | FileKind::TxnIndex => {
                 if logs.binary_search(&file.offset).is_err() {
                     found.changed |= remove_if_exists(disk, &path).context("remove", &path)?;
+                } else if file.kind == FileKind::TxnIndex {
+                    found.txn_indexes.push(file.offset);
                 }
             }
         }

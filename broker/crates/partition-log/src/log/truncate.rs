@@ -82,6 +82,9 @@ impl Log {
         shared.files.close(last);
         // A new segment in the place of the old: readers of the old one see that it was cut by the count of truncations.
         let segment = Segment::new(last.base_offset(), position, false, now_ms);
+        if last.has_txn_index() {
+            segment.set_has_txn_index();
+        }
         self.active = Active::load(segment.clone(), disk, &shared.directory, &self.config, now_ms)?;
         self.active.rewind_indexes(disk, &shared.directory, position, offset)?;
         self.cut_txn_index(&segment, offset)?;
@@ -113,10 +116,7 @@ impl Log {
     }
 
     /// The largest timestamp behind the last entry of the time index, and the last offset of its batch.
-    fn largest_timestamp(
-        &self,
-        segment: &Arc<Segment>,
-    ) -> Result<Option<crate::time_index::TimeEntry>, StorageError> {
+    fn largest_timestamp(&self, segment: &Arc<Segment>) -> Result<Option<crate::time_index::TimeEntry>, StorageError> {
         let covered = self.active.max_timestamp();
         let index = segment
             .index(self.disk(), &self.shared.directory)
@@ -180,7 +180,11 @@ impl Log {
     }
 
     /// Renames a segment's files, for removal when the delay is over.
-    pub(super) fn expire_segment_files(&mut self, segment: &Arc<Segment>, now_ms: TimestampMs) -> Result<(), StorageError> {
+    pub(super) fn expire_segment_files(
+        &mut self,
+        segment: &Arc<Segment>,
+        now_ms: TimestampMs,
+    ) -> Result<(), StorageError> {
         let shared = self.shared.clone();
         for kind in [FileKind::Log, FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex] {
             let path = segment.path(&shared.directory, kind);

@@ -15,7 +15,7 @@ use base::{Offset, ProducerId, TimestampMs};
 pub use entry::{AppendedBatch, ProducerEntry};
 pub use snapshot::SnapshotError;
 pub use staging::ProducerError;
-pub(crate) use staging::{BatchFacts, CompletedTxn, Marker, Staged, StagedOutcome};
+pub(crate) use staging::{BatchFacts, CompletedTxn, Staged, StagedOutcome};
 
 /// Who appends, which decides what is checked (Kafka: AppendOrigin).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

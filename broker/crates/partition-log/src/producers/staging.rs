@@ -12,7 +12,9 @@ use super::{AppendOrigin, Producers};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProducerError {
     /// OUT_OF_ORDER_SEQUENCE_NUMBER: a gap, an old batch, or a new epoch that does not begin at 0.
-    #[error("producer {producer_id} sent sequence {sequence} in epoch {epoch}; its last is {last_sequence} in epoch {last_epoch}")]
+    #[error(
+        "producer {producer_id} sent sequence {sequence} in epoch {epoch}; its last is {last_sequence} in epoch {last_epoch}"
+    )]
     OutOfOrderSequence {
         /// Who sent it.
         producer_id: ProducerId,
@@ -136,7 +138,7 @@ pub(crate) enum StagedOutcome {
 }
 
 /// Changes of producer state that wait for their batches to be written. Reused from append to append.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Staged {
     pub(super) entries: Vec<ProducerEntry>,
     pub(super) started: Vec<(Offset, ProducerId)>,
@@ -322,7 +324,9 @@ mod tests {
         assert_eq!(straddling.last_sequence, 1);
         assert_eq!(send(&mut known, straddling), ACCEPTED);
         assert_eq!(send(&mut known, batch(0, 2, 1, 3)), ACCEPTED);
-        assert!(matches!(send(&mut known, straddling), Ok(StagedOutcome::Duplicate(found)) if found.first_offset() == 0));
+        assert!(
+            matches!(send(&mut known, straddling), Ok(StagedOutcome::Duplicate(found)) if found.first_offset() == 0)
+        );
     }
 
     #[test]
@@ -389,8 +393,7 @@ mod tests {
         assert_eq!(known.first_unstable_offset(), Some(5));
         assert_eq!(known.oldest_transaction().unwrap().0, 5);
         let marker = Marker { abort: true, coordinator_epoch: 4, timestamp: 2000 };
-        let ending =
-            BatchFacts { transactional: true, control: true, marker: Some(marker), ..batch(0, 0, 1, 7) };
+        let ending = BatchFacts { transactional: true, control: true, marker: Some(marker), ..batch(0, 0, 1, 7) };
         let mut staged = Staged::default();
         assert_eq!(staged.check(&known, &ending, AppendOrigin::Coordinator, false), ACCEPTED);
         known.commit(&mut staged, 8);
