@@ -218,7 +218,7 @@ fn every_crash_point_leaves_a_prefix_that_holds_all_that_was_synced() {
     for operation in 1..=operations {
         let (disk, run) = run_until(operation);
         let Some(run) = run else { continue };
-        for seed in 0..12 {
+        for seed in 0..16 {
             let what = format!("operation {operation}, seed {seed}");
             let survivor = disk.after_power_cut(seed);
             let first = check(&survivor, &run, &what);
@@ -227,8 +227,7 @@ fn every_crash_point_leaves_a_prefix_that_holds_all_that_was_synced() {
             assert_eq!(first, second, "{what}");
             points += 1;
         }
-        let killed = check(&disk.after_kill(), &run, &format!("operation {operation}, killed"));
-        assert_eq!(killed.1, run.log.as_ref().map_or(killed.1, |_| killed.1));
+        check(&disk.after_kill(), &run, &format!("operation {operation}, killed"));
     }
     assert!(points > 3000, "{points}");
 }

@@ -71,7 +71,7 @@ fn bl_140_a_torn_tail_is_cut_at_the_last_whole_batch() {
     let log = filled(&place, 10);
     let whole = log.size_bytes();
     drop(log);
-    let one = batch_of(4, 0, 0, &[1, 2]).len() as u64;
+    let one = whole / 10;
     for cut in [1, one / 2, one, one + 1] {
         let (place, _) = small();
         drop(filled(&place, 10));
@@ -107,7 +107,8 @@ fn bl_140_a_log_that_ends_before_its_start_is_emptied_at_the_start() {
 #[test]
 fn damage_past_the_recovery_point_is_cut_with_all_that_follows() {
     let (place, disk) = small();
-    drop(filled(&place, 200));
+    filled(&place, 200).flush().unwrap();
+    disk.sync_dir(std::path::Path::new("/")).unwrap();
     let position = content(&place, FIRST).len() as u64 - 30;
     overwrite(&place, FIRST, position, b"X");
     let opened = place.open().unwrap();

@@ -263,7 +263,9 @@ impl Log {
             if self.needs_roll((waiting.len() + len) as u64, header.max_timestamp, header.last_offset(), now_ms)? {
                 self.write_replicated(scratch, &records[waiting.clone()], now_ms)?;
                 waiting.start = waiting.end;
-                self.roll_to(header.base_offset, now_ms)?;
+                // A gap in the leader's log goes into the new segment, unless it is too wide for its indexes.
+                let wide = header.last_offset() - self.log_end_offset() > i64::from(i32::MAX);
+                self.roll_to(if wide { header.base_offset } else { self.log_end_offset() }, now_ms)?;
             }
             if header.has_producer_id() {
                 let facts = BatchFacts::of(&batch);

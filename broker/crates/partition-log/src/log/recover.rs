@@ -77,8 +77,11 @@ impl Log {
         let first = shared.segments.load().floor(recovery_point).unwrap_or(0);
         let mut staged = Staged::default();
         for (at, segment) in segments.iter().enumerate().skip(first) {
-            if at > first && segment.base_offset() < self.log_end_offset() {
-                // It begins inside the one before: left from before a truncation.
+            // A segment begins where the one before ends. One that begins earlier is left from before a truncation; one
+            // that begins later follows batches that were lost as a whole, except where compaction leaves gaps.
+            let end = self.log_end_offset();
+            let begin = segment.base_offset();
+            if at > first && (begin < end || (begin > end && !self.config.cleanup_compact)) {
                 report.removed_segments += segments.len() - at;
                 self.cut_behind(&segments[at - 1], &segments[..at], &segments[at..])?;
                 break;

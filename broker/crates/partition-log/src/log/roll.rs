@@ -23,8 +23,22 @@ impl Log {
         if self.active.segment.base_offset() == base_offset {
             return Ok(());
         }
+        if self.config.cleanup_compact {
+            // Compaction leaves gaps between segments, so that recovery could not tell a lost end of the old segment
+            // from one: the end must not get lost once there is a new segment.
+            let synced = self.sync_active();
+            self.failed |= synced.is_err();
+            synced.map_err(LogError::SyncFailed)?;
+        }
         let outcome = self.begin_segment(base_offset, now_ms);
         self.fail(outcome)
+    }
+
+    fn sync_active(&self) -> Result<(), StorageError> {
+        let segment = &self.active.segment;
+        let path = segment.log_path(&self.shared.directory);
+        let file = segment.file(self.files(), &self.shared.directory).context("open", &path)?;
+        file.file.sync().context("sync", &path)
     }
 
     fn begin_segment(&mut self, base_offset: Offset, now_ms: TimestampMs) -> Result<(), StorageError> {
