@@ -2,11 +2,13 @@
 //! tasks, settings, consensus); what can be pure lives in the crates below `crates/`.
 
 pub mod api;
+pub mod cli;
 pub mod config;
 pub mod net;
 pub mod node;
 pub mod observe;
 pub mod runtime;
 pub mod security;
+pub mod storage;
 pub mod tasks;
 pub mod wire;

@@ -1,3 +1,7 @@
 //! The `monedula` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    monedula::cli::main(|_config| anyhow::bail!("this build has no server yet"))
+}

@@ -5,6 +5,7 @@ pub mod configs;
 pub mod controller;
 pub mod image;
 pub mod records;
+pub mod releases;
 mod schema;
 pub mod wire;
 
