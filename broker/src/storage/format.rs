@@ -148,6 +148,10 @@ mod tests {
             asked("metadata.version", 34),
             Err("metadata.version cannot be 34: this version works at 7 to 33".to_owned())
         );
-        assert!(asked("foo", 1).unwrap_err().starts_with("Unsupported feature: foo. Supported features are: metadata.version"));
+        assert!(
+            asked("foo", 1)
+                .unwrap_err()
+                .starts_with("Unsupported feature: foo. Supported features are: metadata.version")
+        );
     }
 }
