@@ -141,7 +141,7 @@ impl Shared {
                 position: self.active_size_bytes.load(Ordering::Relaxed),
             };
             fence(Ordering::Acquire);
-            if before % 2 == 0 && before == self.end_version.load(Ordering::Relaxed) {
+            if before.is_multiple_of(2) && before == self.end_version.load(Ordering::Relaxed) {
                 return end;
             }
             std::hint::spin_loop();

@@ -1,5 +1,7 @@
 //! Appending and reading: offsets, groups of requests, segments, bounds, limits.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 mod common;
 
 use std::path::Path;

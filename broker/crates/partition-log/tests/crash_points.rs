@@ -1,6 +1,8 @@
 //! Power cuts at every operation on the disk, in a run over all that a log does. After each the log must be a prefix of
 //! what was appended, reach at least to what was synced, and look the same after a second recovery.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 mod common;
 
 use std::collections::BTreeMap;

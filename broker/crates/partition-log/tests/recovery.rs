@@ -1,5 +1,7 @@
 //! Starts after an orderly stop and after crashes: what is kept, what is cut, what is read.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 mod common;
 
 use std::io::IoSlice;

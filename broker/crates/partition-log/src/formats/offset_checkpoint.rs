@@ -59,6 +59,7 @@ mod tests {
         assert_eq!(decode("0\n2\na 0 5\n"), Err(MalformedFile::Count { expected: 2, found: 1 }));
         assert_eq!(decode("1\n0\n"), Err(MalformedFile::Version { version: "1".into(), expected: 0 }));
         assert_eq!(decode("0\n1\na 0\n"), Err(MalformedFile::Line { line: "a 0".into() }));
-        assert_eq!(decode(""), Err(MalformedFile::Version { version: String::new(), expected: 0 }));
+        assert_eq!(decode("\n"), Err(MalformedFile::Version { version: String::new(), expected: 0 }));
+        assert_eq!(decode(""), Ok(Offsets::new()));
     }
 }

@@ -15,6 +15,10 @@ pub(super) fn encode(version: i32, lines: impl ExactSizeIterator<Item = String>)
 }
 
 pub(super) fn decode<T>(text: &str, version: i32, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, MalformedFile> {
+    if text.is_empty() {
+        // Kafka makes its checkpoints empty at first.
+        return Ok(Vec::new());
+    }
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     if first.trim() != version.to_string() {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::{LeaderEpoch, Offset, TimestampMs};
-use record_batch::{BatchRef, TimestampType};
+use record_batch::{BatchRef, RecordReader, TimestampType};
 
 use super::LogReader;
 use crate::errors::{IoContext, ReadError, StorageError};
@@ -12,6 +12,9 @@ use crate::names::FileKind;
 use crate::scan::{Depth, ScanError, Scanned, Scanner};
 use crate::segment::Segment;
 use crate::time_index::last_at_or_before;
+
+/// Most bytes that a search takes out of one compressed batch. They are not kept: memory is one record.
+const DECOMPRESSED_BYTES_MAX: usize = 1 << 30;
 
 /// A record found by its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,9 +155,8 @@ fn find_record(
     batch: &BatchRef<'_>,
     wanted: &impl Fn(Offset, TimestampMs) -> bool,
 ) -> Result<Option<(TimestampMs, Offset)>, String> {
-    let records = batch.plain_records().ok_or("compressed batches cannot be searched yet")?;
-    for record in records {
-        let record = record.map_err(|error| error.to_string())?;
+    let mut records = RecordReader::open(batch, DECOMPRESSED_BYTES_MAX).map_err(|error| error.to_string())?;
+    while let Some(record) = records.next_record().map_err(|error| error.to_string())? {
         if wanted(record.offset, record.timestamp) {
             return Ok(Some((record.timestamp, record.offset)));
         }

@@ -1,10 +1,10 @@
 //! What the tests of the log share: a partition on some disk, batches, and a shorter way to append and read.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses a part, and fails by a panic")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::{Offset, TopicPartition};
+use base::{Offset, TopicId, TopicPartition};
 use partition_log::{
     Access, AppendError, AppendItem, AppendOrigin, AppendScratch, Appended, Bound, Disk, FileCache, Log, LogConfig,
     LogOptions, LogReader, OpenError, Opened, ReadRequest, SimDisk,
@@ -26,6 +26,7 @@ pub struct Place {
     pub clean: bool,
     pub now_ms: i64,
     pub open_max: usize,
+    pub topic_id: TopicId,
 }
 
 impl Place {
@@ -40,6 +41,7 @@ impl Place {
             clean: false,
             now_ms: 1_000_000,
             open_max: 16,
+            topic_id: "4L6g3nShT-eMCtK--X86sw".parse().unwrap(),
         }
     }
 
@@ -70,7 +72,7 @@ impl Place {
         Log::open(LogOptions {
             partition: TopicPartition::new("t", 0),
             directory: self.directory(),
-            topic_id: Some("4L6g3nShT-eMCtK--X86sw".parse().unwrap()),
+            topic_id: Some(self.topic_id),
             config: Arc::new(self.config.clone()),
             files: FileCache::new(self.disk.clone(), self.open_max),
             recovery_point: self.recovery_point,
