@@ -1,5 +1,7 @@
 //! Metric families as they are put together at a scrape, and the seam through which other parts add theirs.
 
+use std::collections::BTreeMap;
+
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 /// Something that has series to show. It is asked at every scrape, on a thread that may take its time but must not wait
@@ -9,41 +11,36 @@ pub trait Source: Send + Sync + 'static {
     fn collect(&self, families: &mut Families);
 }
 
-/// The families of one scrape.
+/// The families of one scrape, by their names.
 #[derive(Default)]
-pub struct Families(Vec<Family>);
+pub struct Families(BTreeMap<&'static str, Family>);
 
 /// One metric name with its rows.
 pub struct Family {
-    name: String,
     help: &'static str,
     kind: MetricType,
     rows: Vec<Metric>,
 }
 
 impl Families {
-    /// Begins a family of values that only grow (and start at zero again with the process).
-    pub fn counter(&mut self, name: impl Into<String>, help: &'static str) -> &mut Family {
-        self.begin(name.into(), help, MetricType::COUNTER)
+    /// The family of that name, whose values only grow (and start at zero again with the process).
+    pub fn counter(&mut self, name: &'static str, help: &'static str) -> &mut Family {
+        self.named(name, help, MetricType::COUNTER)
     }
 
-    /// Begins a family of values that rise and fall.
-    pub fn gauge(&mut self, name: impl Into<String>, help: &'static str) -> &mut Family {
-        self.begin(name.into(), help, MetricType::GAUGE)
+    /// The family of that name, whose values rise and fall.
+    pub fn gauge(&mut self, name: &'static str, help: &'static str) -> &mut Family {
+        self.named(name, help, MetricType::GAUGE)
     }
 
-    fn begin(&mut self, name: String, help: &'static str, kind: MetricType) -> &mut Family {
-        // Sources may meet in one name; their rows then stand together, as the text format demands.
-        let index = self.0.iter().position(|family| family.name == name).unwrap_or_else(|| {
-            self.0.push(Family { name, help, kind, rows: Vec::new() });
-            self.0.len() - 1
-        });
-        &mut self.0[index]
+    /// Sources may meet in one name; their rows then stand together, as the text format demands.
+    fn named(&mut self, name: &'static str, help: &'static str, kind: MetricType) -> &mut Family {
+        self.0.entry(name).or_insert_with(|| Family { help, kind, rows: Vec::new() })
     }
 
     /// In the form of crate prometheus.
     pub(super) fn into_proto(self) -> Vec<MetricFamily> {
-        self.0.into_iter().filter(|family| !family.rows.is_empty()).map(Family::into_proto).collect()
+        self.0.into_iter().filter(|(_, family)| !family.rows.is_empty()).map(|(name, f)| f.into_proto(name)).collect()
     }
 }
 
@@ -70,9 +67,9 @@ impl Family {
         self
     }
 
-    fn into_proto(self) -> MetricFamily {
+    fn into_proto(self, name: &str) -> MetricFamily {
         let mut family = MetricFamily::default();
-        family.set_name(self.name);
+        family.set_name(name.to_owned());
         family.set_help(self.help.to_owned());
         family.set_field_type(self.kind);
         family.set_metric(self.rows);

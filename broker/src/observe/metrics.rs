@@ -9,6 +9,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TextEncoder};
 
+use super::cluster::Granularity;
 use super::family::{Families, Source};
 use super::requests::{Requests, Span};
 use super::topics::{TopicMetrics, Topics};
@@ -49,6 +50,11 @@ impl Metrics {
     /// The topic was deleted: its series end; the sum over all topics keeps its counts.
     pub fn forget_topic(&self, name: &str) {
         self.topics.forget(name);
+    }
+
+    /// Whether single topics have series of their own (`monedula.metrics.topic.granularity`).
+    pub fn set_granularity(&self, granularity: Granularity) {
+        self.topics.show_sum_only(granularity < Granularity::Topic);
     }
 
     /// Adds series that are read at every scrape from now on.

@@ -2,7 +2,9 @@
 //! Requests and partitions count into plain atomics here; everything else is read, at the moment of a scrape, from the
 //! views that the owners of state publish anyway.
 
+pub mod cluster;
 pub mod family;
+pub mod groups;
 pub mod health;
 pub mod histogram;
 pub mod http;

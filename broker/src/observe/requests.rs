@@ -30,10 +30,26 @@ pub(super) enum Span {
     Send,
 }
 
-const SPANS: [(Span, &str, &str); 3] = [
-    (Span::Total, "totaltimems", "Milliseconds from request read to answer sent"),
-    (Span::Local, "localtimems", "Milliseconds in the handler, waits included"),
-    (Span::Send, "responsesendtimems", "Milliseconds from answer ready to answer sent"),
+/// Names of the quantiles and of their count, and help.
+const SPANS: [(Span, &str, &str, &str); 3] = [
+    (
+        Span::Total,
+        "kafka_network_requestmetrics_totaltimems",
+        "kafka_network_requestmetrics_totaltimems_count",
+        "Milliseconds from request read to answer sent",
+    ),
+    (
+        Span::Local,
+        "kafka_network_requestmetrics_localtimems",
+        "kafka_network_requestmetrics_localtimems_count",
+        "Milliseconds in the handler, waits included",
+    ),
+    (
+        Span::Send,
+        "kafka_network_requestmetrics_responsesendtimems",
+        "kafka_network_requestmetrics_responsesendtimems_count",
+        "Milliseconds from answer ready to answer sent",
+    ),
 ];
 
 /// Counters of one API.
@@ -98,13 +114,20 @@ impl Requests {
         for (entry, metrics) in TABLE.iter().zip(&self.0) {
             let Some(metrics) = metrics.get() else { continue };
             collect_counts(entry, metrics, families);
-            for (span, name, help) in SPANS {
+            for (span, name, count_name, help) in SPANS {
                 let snapshot = metrics.spans[span as usize].snapshot(now);
                 for label in labels_of(entry) {
-                    collect_span(name, help, label, &snapshot, families);
+                    let family = families.gauge(name, help);
+                    for (quantile, text) in QUANTILES {
+                        family.row(&[("request", label), ("quantile", text)], snapshot.quantile_ms(quantile));
+                    }
+                    let help = "Requests measured since the start";
+                    families.counter(count_name, help).row(&[("request", label)], snapshot.count as f64);
+                }
+                if span == Span::Total {
+                    collect_native(entry, &snapshot, families);
                 }
             }
-            collect_native(entry, &metrics.spans[Span::Total as usize].snapshot(now), families);
         }
     }
 }
@@ -142,16 +165,6 @@ fn collect_counts(entry: &Entry, metrics: &ApiMetrics, families: &mut Families) 
     }
 }
 
-fn collect_span(name: &str, help: &'static str, label: &str, snapshot: &Snapshot, families: &mut Families) {
-    let family = families.gauge(format!("kafka_network_requestmetrics_{name}"), help);
-    for (quantile, text) in QUANTILES {
-        family.row(&[("request", label), ("quantile", text)], snapshot.quantile_ms(quantile));
-    }
-    families
-        .counter(format!("kafka_network_requestmetrics_{name}_count"), "Number of requests behind the quantiles")
-        .row(&[("request", label)], snapshot.count as f64);
-}
-
 /// Without quantiles: count and sum, from which any mean follows.
 fn collect_native(entry: &Entry, snapshot: &Snapshot, families: &mut Families) {
     let labels = [("api", entry.name)];
@@ -184,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_span_is_recorded_under_its_own_name() {
-        for (index, (span, _, _)) in SPANS.iter().enumerate() {
+        for (index, (span, ..)) in SPANS.iter().enumerate() {
             assert_eq!(*span as usize, index);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
@@ -48,30 +48,74 @@ pub enum TopicCounter {
 
 const COUNTERS: usize = 16;
 
-/// Name in `kafka_server_brokertopicmetrics_*_total`, and help.
+/// Name of the series, and help.
 const NAMES: [(TopicCounter, &str, &str); COUNTERS] = [
-    (TopicCounter::MessagesIn, "messagesin", "Records appended on behalf of producers"),
-    (TopicCounter::BytesIn, "bytesin", "Bytes appended on behalf of producers"),
-    (TopicCounter::BytesOut, "bytesout", "Bytes sent to consumers"),
-    (TopicCounter::BytesRejected, "bytesrejected", "Bytes of refused batches"),
-    (TopicCounter::TotalProduceRequests, "totalproducerequests", "Partitions named in Produce requests"),
-    (TopicCounter::FailedProduceRequests, "failedproducerequests", "Partitions of Produce requests that were refused"),
-    (TopicCounter::TotalFetchRequests, "totalfetchrequests", "Partitions read by Fetch requests of consumers"),
-    (TopicCounter::FailedFetchRequests, "failedfetchrequests", "Partitions of Fetch requests that could not be read"),
-    (TopicCounter::ReplicationBytesIn, "replicationbytesin", "Bytes fetched from other brokers"),
-    (TopicCounter::ReplicationBytesOut, "replicationbytesout", "Bytes sent to other brokers"),
-    (TopicCounter::ReassignmentBytesIn, "reassignmentbytesin", "Bytes fetched for partitions that move here"),
-    (TopicCounter::ReassignmentBytesOut, "reassignmentbytesout", "Bytes sent for partitions that move away"),
+    (
+        TopicCounter::MessagesIn,
+        "kafka_server_brokertopicmetrics_messagesin_total",
+        "Records appended on behalf of producers",
+    ),
+    (TopicCounter::BytesIn, "kafka_server_brokertopicmetrics_bytesin_total", "Bytes appended on behalf of producers"),
+    (TopicCounter::BytesOut, "kafka_server_brokertopicmetrics_bytesout_total", "Bytes sent to consumers"),
+    (TopicCounter::BytesRejected, "kafka_server_brokertopicmetrics_bytesrejected_total", "Bytes of refused batches"),
+    (
+        TopicCounter::TotalProduceRequests,
+        "kafka_server_brokertopicmetrics_totalproducerequests_total",
+        "Partitions named in Produce requests",
+    ),
+    (
+        TopicCounter::FailedProduceRequests,
+        "kafka_server_brokertopicmetrics_failedproducerequests_total",
+        "Partitions of Produce requests that were refused",
+    ),
+    (
+        TopicCounter::TotalFetchRequests,
+        "kafka_server_brokertopicmetrics_totalfetchrequests_total",
+        "Partitions read by Fetch requests of consumers",
+    ),
+    (
+        TopicCounter::FailedFetchRequests,
+        "kafka_server_brokertopicmetrics_failedfetchrequests_total",
+        "Partitions of Fetch requests that could not be read",
+    ),
+    (
+        TopicCounter::ReplicationBytesIn,
+        "kafka_server_brokertopicmetrics_replicationbytesin_total",
+        "Bytes fetched from other brokers",
+    ),
+    (
+        TopicCounter::ReplicationBytesOut,
+        "kafka_server_brokertopicmetrics_replicationbytesout_total",
+        "Bytes sent to other brokers",
+    ),
+    (
+        TopicCounter::ReassignmentBytesIn,
+        "kafka_server_brokertopicmetrics_reassignmentbytesin_total",
+        "Bytes fetched for partitions that move here",
+    ),
+    (
+        TopicCounter::ReassignmentBytesOut,
+        "kafka_server_brokertopicmetrics_reassignmentbytesout_total",
+        "Bytes sent for partitions that move away",
+    ),
     (
         TopicCounter::NoKeyCompactedTopicRecords,
-        "nokeycompactedtopicrecords",
+        "kafka_server_brokertopicmetrics_nokeycompactedtopicrecords_total",
         "Batches refused for a record without key",
     ),
-    (TopicCounter::InvalidMagicNumberRecords, "invalidmagicnumberrecords", "Batches refused for their magic byte"),
-    (TopicCounter::InvalidMessageCrcRecords, "invalidmessagecrcrecords", "Batches refused for their checksum"),
+    (
+        TopicCounter::InvalidMagicNumberRecords,
+        "kafka_server_brokertopicmetrics_invalidmagicnumberrecords_total",
+        "Batches refused for their magic byte",
+    ),
+    (
+        TopicCounter::InvalidMessageCrcRecords,
+        "kafka_server_brokertopicmetrics_invalidmessagecrcrecords_total",
+        "Batches refused for their checksum",
+    ),
     (
         TopicCounter::InvalidOffsetOrSequenceRecords,
-        "invalidoffsetorsequencerecords",
+        "kafka_server_brokertopicmetrics_invalidoffsetorsequencerecords_total",
         "Batches refused for offsets or sequence numbers out of order",
     ),
 ];
@@ -100,6 +144,8 @@ pub(super) struct Topics {
     by_name: RwLock<HashMap<Arc<str>, Arc<TopicMetrics>>>,
     /// What belongs to no living topic: topics that are unknown to the broker, and topics deleted since.
     others: Arc<TopicMetrics>,
+    /// Set when the series of single topics are not wanted.
+    sum_only: AtomicBool,
 }
 
 impl Topics {
@@ -112,6 +158,10 @@ impl Topics {
 
     pub(super) fn others(&self) -> &Arc<TopicMetrics> {
         &self.others
+    }
+
+    pub(super) fn show_sum_only(&self, yes: bool) {
+        self.sum_only.store(yes, Ordering::Relaxed);
     }
 
     /// The sum over all topics does not shrink when one is deleted: its counts move to `others`.
@@ -128,14 +178,15 @@ impl Topics {
 impl Source for Arc<Topics> {
     fn collect(&self, families: &mut Families) {
         let by_name = self.by_name.read();
+        let sum_only = self.sum_only.load(Ordering::Relaxed);
         for (counter, name, help) in NAMES {
-            let family = families.counter(format!("kafka_server_brokertopicmetrics_{name}_total"), help);
+            let family = families.counter(name, help);
             let mut all = self.others.get(counter);
             for (topic, metrics) in by_name.iter() {
                 let value = metrics.get(counter);
                 all += value;
                 // As in Kafka, a topic has a series from the first event on; most counters of most topics stay zero.
-                if value > 0 {
+                if value > 0 && !sum_only {
                     family.row(&[("topic", topic)], value as f64);
                 }
             }

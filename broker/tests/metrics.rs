@@ -1,0 +1,208 @@
+//! Every name that this version fills stands in one scrape of a node with a topic, a group and a request, with the labels
+//! that dashboards select by.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+
+use base::{ManualClock, NodeId, TopicId};
+use cluster::Record;
+use cluster::image::{MetadataDelta, MetadataImage};
+use cluster::records::{Endpoint, PartitionRecord, RegisterBrokerRecord, TopicRecord};
+use monedula::observe::cluster::{ClusterSource, Granularity, PartitionView};
+use monedula::observe::groups::{CommittedView, GroupSource, GroupView};
+use monedula::observe::{BrokerState, Health, Metrics, TopicCounter};
+
+const ONE: NodeId = NodeId(1);
+
+fn image() -> MetadataImage {
+    let topic_id = TopicId(uuid::Uuid::from_u128(7));
+    let endpoint = Endpoint { name: "PLAINTEXT".to_owned(), host: "here".to_owned(), port: 9092, security_protocol: 0 };
+    let mut records: Vec<Record> = vec![
+        RegisterBrokerRecord { broker_id: ONE, end_points: vec![endpoint], fenced: false, ..Default::default() }.into(),
+        RegisterBrokerRecord { broker_id: NodeId(2), fenced: true, ..Default::default() }.into(),
+        TopicRecord { name: "orders".to_owned(), topic_id }.into(),
+    ];
+    for (partition_id, isr, leader) in [(0, vec![ONE], ONE), (1, vec![ONE], ONE), (2, vec![], NodeId(-1))] {
+        let replicas = if partition_id == 1 { vec![NodeId(2), ONE] } else { vec![ONE] };
+        records.push(PartitionRecord { partition_id, topic_id, replicas, isr, leader, ..Default::default() }.into());
+    }
+    let mut image = MetadataImage::empty();
+    let mut delta = MetadataDelta::default();
+    records.iter().for_each(|record| image.replay(record, &mut delta).unwrap());
+    image
+}
+
+fn partitions() -> Vec<PartitionView> {
+    let view = |partition, high_watermark| PartitionView {
+        topic: "orders".into(),
+        partition,
+        log_start_offset: 3,
+        log_end_offset: 12,
+        high_watermark,
+        size_bytes: 4096,
+        segments: 2,
+        producers: 1,
+    };
+    vec![view(0, 12), view(1, 10)]
+}
+
+fn groups() -> Vec<GroupView> {
+    let committed = |topic: &str, partition, offset| CommittedView { topic: topic.into(), partition, offset };
+    let offsets = vec![committed("orders", 0, 7), committed("orders", 1, 11), committed("elsewhere", 0, 5)];
+    vec![GroupView { group: "billing".into(), members: 3, offsets }]
+}
+
+fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
+    let metrics = Metrics::new(Arc::new(ManualClock::at(0)));
+    let image = Arc::new(image());
+    metrics.add_source(ClusterSource {
+        node_id: ONE,
+        image: Box::new(move || image.clone()),
+        partitions: Box::new(partitions),
+        is_active_controller: Box::new(move || is_active_controller),
+        min_insync_replicas_default: 1,
+        granularity,
+    });
+    metrics.add_source(GroupSource { groups: Box::new(groups), partitions: Box::new(partitions), granularity });
+    let health = Arc::new(Health::default());
+    health.set(BrokerState::Running);
+    metrics.add_source(health);
+    metrics.set_granularity(granularity);
+    metrics.topic("orders").add(TopicCounter::BytesIn, 9);
+    let index = monedula::api::entry(18).unwrap().0;
+    let mut timer = metrics.request_began(index, 4, 10);
+    timer.handled(20);
+    timer.sent();
+    metrics.answered_with(index, 0);
+    metrics.scrape().unwrap()
+}
+
+/// Lines as they must stand in the scrape, or names of which any line will do.
+const EXPECTED: &str = r#"
+kafka_server_brokertopicmetrics_messagesin_total{topic=""} 0
+kafka_server_brokertopicmetrics_bytesin_total{topic=""} 9
+kafka_server_brokertopicmetrics_bytesin_total{topic="orders"} 9
+kafka_server_brokertopicmetrics_bytesout_total
+kafka_server_brokertopicmetrics_bytesrejected_total
+kafka_server_brokertopicmetrics_totalproducerequests_total
+kafka_server_brokertopicmetrics_failedproducerequests_total
+kafka_server_brokertopicmetrics_totalfetchrequests_total
+kafka_server_brokertopicmetrics_failedfetchrequests_total
+kafka_server_brokertopicmetrics_replicationbytesin_total
+kafka_server_brokertopicmetrics_replicationbytesout_total
+kafka_server_brokertopicmetrics_reassignmentbytesin_total
+kafka_server_brokertopicmetrics_reassignmentbytesout_total
+kafka_server_brokertopicmetrics_nokeycompactedtopicrecords_total
+kafka_server_brokertopicmetrics_invalidmagicnumberrecords_total
+kafka_server_brokertopicmetrics_invalidmessagecrcrecords_total
+kafka_server_brokertopicmetrics_invalidoffsetorsequencerecords_total
+kafka_server_replicamanager_leadercount 2
+kafka_server_replicamanager_partitioncount 2
+kafka_server_replicamanager_underreplicatedpartitions 1
+kafka_server_replicamanager_underminisrpartitioncount 0
+kafka_server_replicamanager_atminisrpartitioncount 2
+kafka_server_replicamanager_reassigningpartitions 0
+kafka_server_replicamanager_produceridcount 2
+kafka_cluster_partition_underreplicated{topic="orders",partition="1"} 1
+kafka_cluster_partition_underminisr{topic="orders",partition="0"} 0
+kafka_cluster_partition_atminisr{topic="orders",partition="0"} 1
+kafka_cluster_partition_replicascount{topic="orders",partition="1"} 2
+kafka_cluster_partition_insyncreplicascount{topic="orders",partition="1"} 1
+kafka_log_log_size{topic="orders",partition="0"} 4096
+kafka_log_log_numlogsegments{topic="orders",partition="0"} 2
+kafka_log_log_logstartoffset{topic="orders",partition="0"} 3
+kafka_log_log_logendoffset{topic="orders",partition="0"} 12
+kafka_controller_kafkacontroller_activecontrollercount 1
+kafka_controller_kafkacontroller_lastappliedrecordoffset
+kafka_controller_kafkacontroller_offlinepartitionscount 1
+kafka_controller_kafkacontroller_preferredreplicaimbalancecount 2
+kafka_controller_kafkacontroller_globaltopiccount 1
+kafka_controller_kafkacontroller_globalpartitioncount 3
+kafka_controller_kafkacontroller_activebrokercount 1
+kafka_controller_kafkacontroller_fencedbrokercount 1
+kafka_network_requestmetrics_requests_total{request="ApiVersions",version="4"} 1
+kafka_network_requestmetrics_errors_total{request="ApiVersions",error="NONE"} 1
+kafka_network_requestmetrics_totaltimems{request="ApiVersions",quantile="0.50"}
+kafka_network_requestmetrics_totaltimems{request="ApiVersions",quantile="0.999"}
+kafka_network_requestmetrics_totaltimems_count{request="ApiVersions"} 1
+kafka_network_requestmetrics_localtimems{request="ApiVersions",quantile="0.99"}
+kafka_network_requestmetrics_localtimems_count{request="ApiVersions"} 1
+kafka_network_requestmetrics_responsesendtimems{request="ApiVersions",quantile="0.99"}
+kafka_network_requestmetrics_responsesendtimems_count{request="ApiVersions"} 1
+kafka_network_requestmetrics_requestbytes_total{request="ApiVersions"} 10
+kafka_network_requestmetrics_responsebytes_total{request="ApiVersions"} 20
+kafka_server_kafkaserver_brokerstate 3
+kafka_brokers 1
+kafka_broker_info{id="1",address="here:9092"} 1
+kafka_topic_partitions{topic="orders"} 3
+kafka_topic_partition_current_offset{topic="orders",partition="1"} 10
+kafka_topic_partition_oldest_offset{topic="orders",partition="1"} 3
+kafka_topic_partition_in_sync_replica{topic="orders",partition="1"} 1
+kafka_topic_partition_leader{topic="orders",partition="1"} 1
+kafka_topic_partition_leader_is_preferred{topic="orders",partition="1"} 0
+kafka_topic_partition_replicas{topic="orders",partition="1"} 2
+kafka_topic_partition_under_replicated_partition{topic="orders",partition="1"} 1
+kafka_consumergroup_members{consumergroup="billing"} 3
+kafka_consumergroup_current_offset{consumergroup="billing",topic="orders",partition="0"} 7
+kafka_consumergroup_current_offset_sum{consumergroup="billing",topic="orders"} 18
+kafka_consumergroup_lag{consumergroup="billing",topic="orders",partition="0"} 5
+kafka_consumergroup_lag{consumergroup="billing",topic="orders",partition="1"} 0
+kafka_consumergroup_lag_sum{consumergroup="billing",topic="orders"} 5
+process_cpu_seconds_total
+process_open_fds
+process_max_fds
+process_resident_memory_bytes
+monedula_build_info
+monedula_request_seconds_sum{api="ApiVersions"}
+monedula_request_seconds_count{api="ApiVersions"} 1
+monedula_log_dir_recovery_segments_remaining 0
+"#;
+
+#[test]
+fn every_name_that_dashboards_know_is_in_a_scrape() {
+    let text = scrape(Granularity::Partition, true);
+    let missing: Vec<&str> =
+        EXPECTED.lines().filter(|wanted| !text.lines().any(|line| line.starts_with(*wanted))).collect();
+    assert!(missing.is_empty(), "missing: {missing:#?} in\n{text}");
+}
+
+#[test]
+fn no_name_is_shown_that_the_list_does_not_have() {
+    let known = |name: &str| {
+        let starts = |line: &str| line.split(['{', ' ']).next() == Some(name);
+        EXPECTED.lines().any(starts) || name.starts_with("process_")
+    };
+    let text = scrape(Granularity::Partition, true);
+    for name in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).filter_map(|rest| rest.split(' ').next()) {
+        assert!(known(name), "{name} is not in the list");
+    }
+}
+
+#[test]
+fn a_partition_without_leader_or_a_topic_of_another_node_has_no_series_that_would_count_twice() {
+    let text = scrape(Granularity::Partition, true);
+    assert!(!text.contains("kafka_topic_partition_leader{topic=\"orders\",partition=\"2\"}"));
+    assert!(!text.contains("kafka_consumergroup_lag{consumergroup=\"billing\",topic=\"elsewhere\""));
+    assert!(text.contains("kafka_consumergroup_current_offset{consumergroup=\"billing\",topic=\"elsewhere\""));
+}
+
+#[test]
+fn only_the_active_controller_shows_series_of_the_cluster() {
+    let text = scrape(Granularity::Partition, false);
+    assert!(text.contains("kafka_controller_kafkacontroller_activecontrollercount 0"));
+    for name in ["kafka_brokers", "kafka_topic_partitions", "kafka_controller_kafkacontroller_globaltopiccount"] {
+        assert!(!text.contains(&format!("\n{name} ")) && !text.contains(&format!("\n{name}{{")), "{name}");
+    }
+}
+
+#[test]
+fn a_coarser_setting_leaves_the_finer_series_out() {
+    let topics = scrape(Granularity::Topic, true);
+    assert!(!topics.contains("partition=\""));
+    assert!(topics.contains("kafka_consumergroup_lag_sum{") && topics.contains("kafka_topic_partitions{"));
+    let node = scrape(Granularity::None, true);
+    assert!(!node.contains("kafka_topic_partitions") && !node.contains("kafka_consumergroup_lag"));
+    assert!(!node.contains("orders"));
+    assert!(node.contains("kafka_server_replicamanager_leadercount 2"));
+}
