@@ -1,5 +1,7 @@
 //! Holds this crate to bytes and answers of Apache Kafka; see golden/README.md for what the files are.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail where it stands")]
+
 use bytes::Bytes;
 use record_batch::validate::RecordFaultKind;
 use record_batch::{

@@ -1,5 +1,7 @@
 //! What hostile or broken bytes may cost: never a panic, and no memory or time out of proportion.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail where it stands")]
+
 use bytes::Bytes;
 use proptest::prelude::*;
 use record_batch::{

@@ -1,7 +1,34 @@
-//! Messages at versions that crate kafka-protocol does not know. Each reads and writes all versions that are served;
-//! the layouts come from the JSON schemas of Kafka 4.4.
+//! Messages of Kafka 4.4 that crate kafka-protocol does not know at their newest version: where a version added fields
+//! we define the message ourselves, with the `message!` macro; where it changed only a meaning, it is the crate's, read
+//! and written at its own newest version. Field names are those of Kafka's JSON schemas, in snake case.
+
+#[macro_use]
+mod definition;
+mod field;
 
 pub mod delete_groups;
+pub mod describe_log_dirs;
 pub mod offset_commit;
 pub mod offset_fetch;
-pub mod parts;
+
+#[cfg(test)]
+mod tests;
+
+use kafka_protocol::messages;
+
+use super::clamped::Clamped;
+
+pub use delete_groups::DeleteGroupsResponse;
+pub use describe_log_dirs::DescribeLogDirsResponse;
+pub use field::FieldError;
+pub use offset_commit::{OffsetCommitRequest, OffsetCommitResponse};
+pub use offset_fetch::{OffsetFetchRequest, OffsetFetchResponse};
+
+/// ListOffsets up to version 11, which adds the special timestamp -6 (KIP-1023).
+pub type ListOffsetsRequest = Clamped<messages::ListOffsetsRequest, 10>;
+/// The answer to it, whose layout is that of version 10.
+pub type ListOffsetsResponse = Clamped<messages::ListOffsetsResponse, 10>;
+/// DeleteGroups up to version 3, which adds a message to the answer only.
+pub type DeleteGroupsRequest = Clamped<messages::DeleteGroupsRequest, 2>;
+/// DescribeLogDirs up to version 5, which adds a field to the answer only.
+pub type DescribeLogDirsRequest = Clamped<messages::DescribeLogDirsRequest, 4>;
