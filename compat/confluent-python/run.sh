@@ -4,10 +4,5 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../lib.sh"
-V=$SUITES/confluent-python
-if ! cmp -s "$here/requirements.txt" "$V/requirements.txt"; then
-  deb python3 python3-venv || exit 2
-  rm -rf "$V" && python3 -m venv "$V" && "$V/bin/pip" -q install --only-binary :all: -r "$here/requirements.txt" >&2 || exit 2
-  cp "$here/requirements.txt" "$V/requirements.txt"
-fi
-exec timeout 300 "$V/bin/python" -u "$here/cases.py" "${1:?BOOTSTRAP}"
+"$here/install.sh" || exit 2
+exec timeout 300 "$SUITES/confluent-python/bin/python" -u "$here/cases.py" "${1:?BOOTSTRAP}"
