@@ -16,6 +16,7 @@ pub struct Tasks {
 struct Inner {
     running: Mutex<JoinSet<()>>,
     stop: watch::Sender<bool>,
+    runtime: tokio::runtime::Handle,
 }
 
 /// Tells a task that the node stops.
@@ -31,10 +32,10 @@ impl StopSignal {
 }
 
 impl Tasks {
-    /// No task yet.
-    pub fn new() -> Self {
+    /// No task yet; they will run on `runtime`.
+    pub fn on(runtime: tokio::runtime::Handle) -> Self {
         let (stop, _) = watch::channel(false);
-        Tasks { inner: Arc::new(Inner { running: Mutex::new(JoinSet::new()), stop }) }
+        Tasks { inner: Arc::new(Inner { running: Mutex::new(JoinSet::new()), stop, runtime }) }
     }
 
     /// The signal that tasks started here listen to.
@@ -47,7 +48,7 @@ impl Tasks {
         let mut running = self.inner.running.lock();
         // Ended tasks are collected here, so that the set stays as small as the number of living ones.
         while running.try_join_next().is_some() {}
-        running.spawn(task);
+        running.spawn_on(task, &self.inner.runtime);
     }
 
     /// Starts a task that owns state which the node cannot do without: a panic inside ends the process, because
@@ -81,6 +82,11 @@ impl Tasks {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
+    /// Runs work that waits for a disk, away from the async threads. It is not waited for at the stop.
+    pub fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
+        self.inner.runtime.spawn_blocking(work);
+    }
+
     /// Tells every task to stop.
     pub fn stop(&self) {
         self.inner.stop.send_replace(true);
@@ -90,12 +96,6 @@ impl Tasks {
     pub async fn wait(&self) {
         let mut running = std::mem::take(&mut *self.inner.running.lock());
         while running.join_next().await.is_some() {}
-    }
-}
-
-impl Default for Tasks {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

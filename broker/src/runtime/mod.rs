@@ -1,3 +1,5 @@
-//! The owners of live state: partitions, coordinators, the controller. Each has one writer, reached by a handle.
+//! Owners of live state: partition logs, coordinators, the controller. Each state has one owner; others hold handles and
+//! published views.
 
 pub mod coordinator;
+pub mod partition;
