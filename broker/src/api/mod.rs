@@ -15,6 +15,15 @@ use crate::security::{Authorized, Denied, Operation, Resource, Session};
 use crate::wire;
 
 pub mod api_versions;
+mod delete_records;
+mod describe_producers;
+mod epochs;
+mod errors;
+mod fetch;
+mod fetch_read;
+mod list_offsets;
+mod offset_for_leader_epoch;
+mod produce;
 
 /// Every API that this node serves, in the order of their keys.
 pub const TABLE: &[Entry] = &[api_versions::ENTRY];

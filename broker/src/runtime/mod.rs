@@ -2,4 +2,5 @@
 //! published views.
 
 pub mod coordinator;
+pub mod fetch_sessions;
 pub mod partition;

@@ -6,6 +6,7 @@ pub mod entropy;
 pub mod hash;
 pub mod ids;
 pub mod limits;
+pub mod topics;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};

@@ -27,6 +27,12 @@ pub(super) struct Gathered {
     results: Vec<Result<Appended, AppendError>>,
 }
 
+impl Pending {
+    fn item(&mut self) -> AppendItem<'_> {
+        AppendItem { records: &mut self.records, origin: self.origin, transaction_verified: false }
+    }
+}
+
 impl Gathered {
     pub fn push(&mut self, pending: Pending) {
         self.pending.push(pending);
@@ -59,17 +65,12 @@ impl Gathered {
         leader_epoch: LeaderEpoch,
         now_ms: TimestampMs,
     ) -> &mut Vec<Result<Appended, AppendError>> {
-        let item = |pending: &mut Pending| -> AppendItem<'_> {
-            // Safe to extend: the borrow ends with the call below.
-            let Pending { records, origin, .. } = pending;
-            AppendItem { records, origin: *origin, transaction_verified: false }
-        };
         match appends {
             [only] => {
-                log.append_as_leader(&mut self.scratch, &mut [item(only)], leader_epoch, now_ms, &mut self.results);
+                log.append_as_leader(&mut self.scratch, &mut [only.item()], leader_epoch, now_ms, &mut self.results);
             }
             many => {
-                let mut items: Vec<AppendItem<'_>> = many.iter_mut().map(item).collect();
+                let mut items: Vec<AppendItem<'_>> = many.iter_mut().map(Pending::item).collect();
                 log.append_as_leader(&mut self.scratch, &mut items, leader_epoch, now_ms, &mut self.results);
             }
         }

@@ -200,7 +200,7 @@ impl Keeper {
         self.delete_logs(&delta, &mut published).await;
         self.open_logs(&delta, &mut published).await;
         self.change_settings(&delta, &published).await;
-        self.partitions.publish(published, image.offset());
+        self.partitions.publish(published, image.offset);
     }
 
     async fn delete_logs(&mut self, delta: &MetadataDelta, published: &mut Published) {

@@ -272,7 +272,7 @@ impl Owner {
             }
             Message::DeleteRecords(key, before, reply) => {
                 if let Some(owned) = self.logs.get_mut(&key) {
-                    let _ = reply.send(delete_records(&mut owned.log, before, now_ms));
+                    let _ = reply.send(delete_records(&mut owned.log, before));
                 }
             }
             Message::Producers(key, reply) => {
@@ -369,10 +369,9 @@ impl Owner {
 }
 
 /// Raises the log start offset; -1 stands for the high watermark (Kafka: DeleteRecordsRequest.HIGH_WATERMARK).
-fn delete_records(log: &mut Log, before: Offset, now_ms: i64) -> Result<Offset, LogError> {
+fn delete_records(log: &mut Log, before: Offset) -> Result<Offset, LogError> {
     let before = if before == -1 { log.high_watermark() } else { before };
-    log.advance_log_start(before, now_ms)?;
-    Ok(log.log_start_offset())
+    log.advance_log_start(before)
 }
 
 fn report_failure(partition: &Partition, error: &LogError) {

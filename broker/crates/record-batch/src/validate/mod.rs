@@ -117,6 +117,11 @@ impl ValidBatch {
         self.rebuilt
     }
 
+    /// The bytes, for a log that gives them offset and epoch itself.
+    pub fn into_bytes(self) -> BytesMut {
+        self.bytes
+    }
+
     /// The bytes to append at `base_offset` by the leader of `epoch`.
     pub fn assign(mut self, base_offset: Offset, epoch: LeaderEpoch) -> Bytes {
         self.bytes[..8].copy_from_slice(&base_offset.to_be_bytes());

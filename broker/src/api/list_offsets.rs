@@ -1,0 +1,142 @@
+//! ListOffsets (2), versions 1-11: first record at or after a timestamp, and the offsets that negative timestamps stand
+//! for (KIP-79, KIP-734 max timestamp, KIP-405 and KIP-1005 local and tiered offsets, KIP-1023 pending upload).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
+use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
+use kafka_protocol::messages::{ApiKey, ListOffsetsRequest, ListOffsetsResponse};
+use partition_log::{Bound, ReadError, TimestampOffset};
+
+use super::epochs::check_leader_epoch;
+use super::{Api, Context, Entry, Outcome, errors};
+use crate::runtime::partition::Partition;
+use crate::security::{Operation, TopicName};
+use crate::wire::clamped::Clamped;
+
+/// The row of the table.
+pub const ENTRY: Entry = Entry::of::<ListOffsets>("ListOffsets", 1..=11);
+
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
+const MAX_TIMESTAMP: i64 = -3;
+const EARLIEST_LOCAL: i64 = -4;
+const LATEST_TIERED: i64 = -5;
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
+/// First version of each timestamp with a meaning of its own.
+const MEANING_SINCE: [(i64, i16); 4] =
+    [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11)];
+/// `isolation_level` of readers that see committed records alone.
+const READ_COMMITTED: i8 = 1;
+
+struct ListOffsets;
+
+impl Api for ListOffsets {
+    const KEY: i16 = ApiKey::ListOffsets as i16;
+    /// Version 11 gives timestamp -6 a meaning and has the layout of 10.
+    type Request = Clamped<ListOffsetsRequest, 10>;
+    type Response = Clamped<ListOffsetsResponse, 10>;
+
+    async fn handle(ctx: Context, Clamped(request): Self::Request) -> Outcome<Self::Response> {
+        let bound =
+            if request.isolation_level == READ_COMMITTED { Bound::LastStableOffset } else { Bound::HighWatermark };
+        let mut asked = HashSet::new();
+        let mut twice = HashSet::new();
+        for topic in &request.topics {
+            for partition in &topic.partitions {
+                let key = (topic.name.clone(), partition.partition_index);
+                if !asked.insert(key.clone()) {
+                    twice.insert(key);
+                }
+            }
+        }
+        let mut topics = Vec::with_capacity(request.topics.len());
+        for topic in request.topics {
+            let name = TopicName(ctx.node.partitions.shared_name(&topic.name));
+            let name = ctx.may(Operation::Describe, name);
+            let mut partitions = Vec::with_capacity(topic.partitions.len());
+            for asked in &topic.partitions {
+                let partition = match &name {
+                    _ if twice.contains(&(topic.name.clone(), asked.partition_index)) => {
+                        Err(ResponseError::InvalidRequest)
+                    }
+                    Ok(name) => ctx.node.partitions.get(name, asked.partition_index).map_err(errors::lookup),
+                    Err(_) => Err(ResponseError::TopicAuthorizationFailed),
+                };
+                let found = match partition {
+                    Ok(partition) => list(&ctx, &partition, asked, bound).await,
+                    Err(code) => Err(code),
+                };
+                partitions.push(answer(ctx.version, asked.partition_index, found));
+            }
+            topics.push(ListOffsetsTopicResponse::default().with_name(topic.name).with_partitions(partitions));
+        }
+        Outcome::Reply(Clamped(ListOffsetsResponse::default().with_topics(topics)))
+    }
+}
+
+/// Offset, timestamp and epoch; -1 for what there is not.
+struct Listed {
+    offset: i64,
+    timestamp: i64,
+    epoch: i32,
+}
+
+impl Listed {
+    const NOTHING: Listed = Listed { offset: -1, timestamp: -1, epoch: -1 };
+
+    fn offset(offset: i64, epoch: Option<i32>) -> Listed {
+        Listed { offset, timestamp: -1, epoch: epoch.unwrap_or(-1) }
+    }
+}
+
+async fn list(
+    ctx: &Context,
+    partition: &Arc<Partition>,
+    asked: &ListOffsetsPartition,
+    bound: Bound,
+) -> Result<Listed, ResponseError> {
+    if let Some((_, since)) = MEANING_SINCE.iter().find(|(timestamp, _)| *timestamp == asked.timestamp)
+        && ctx.version < *since
+    {
+        return Err(ResponseError::UnsupportedVersion);
+    }
+    check_leader_epoch(asked.current_leader_epoch, partition)?;
+    let reader = partition.reader();
+    let start = reader.log_start_offset();
+    match asked.timestamp {
+        LATEST => Ok(Listed::offset(reader.bound(bound), Some(partition.leader_epoch()))),
+        EARLIEST | EARLIEST_LOCAL => Ok(Listed::offset(start, reader.epoch_of(start))),
+        // There is no tiered storage, so nothing was uploaded and nothing waits to be.
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(Listed::NOTHING),
+        timestamp => {
+            let reader = reader.clone();
+            let search = move || {
+                if timestamp == MAX_TIMESTAMP { reader.max_timestamp() } else { reader.offset_for_timestamp(timestamp) }
+            };
+            let found: Option<Result<Option<TimestampOffset>, ReadError>> = ctx.node.tasks.blocking(search).await;
+            let found = found.ok_or(ResponseError::KafkaStorageError)?.map_err(|error| errors::read(&error))?;
+            let visible = partition.reader().bound(bound);
+            Ok(found.filter(|found| found.offset < visible).map_or(Listed::NOTHING, |found| Listed {
+                offset: found.offset,
+                timestamp: found.timestamp,
+                epoch: found.leader_epoch.unwrap_or(-1),
+            }))
+        }
+    }
+}
+
+fn answer(version: i16, index: i32, found: Result<Listed, ResponseError>) -> ListOffsetsPartitionResponse {
+    let (code, listed) = match found {
+        Ok(listed) => (0, listed),
+        Err(error) => (error.code(), Listed::NOTHING),
+    };
+    let answer = ListOffsetsPartitionResponse::default()
+        .with_partition_index(index)
+        .with_error_code(code)
+        .with_offset(listed.offset)
+        .with_timestamp(listed.timestamp);
+    if version >= 4 { answer.with_leader_epoch(listed.epoch) } else { answer }
+}
