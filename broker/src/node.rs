@@ -3,9 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use base::{Clock, Entropy, NodeId};
+use cluster::MetadataImage;
 
+use crate::config::Config;
 use crate::observe::Metrics;
+use crate::runtime::fetch_sessions::FetchSessions;
+use crate::runtime::partition::Partitions;
 use crate::security::Authorizer;
 
 /// Everything that a request can reach.
@@ -22,6 +27,14 @@ pub struct Node {
     pub authorizer: Authorizer,
     /// Counters of the node.
     pub metrics: Arc<Metrics>,
+    /// Settings, as they were at the start.
+    pub config: Arc<Config>,
+    /// The metadata of the cluster, as of now.
+    pub image: Arc<ArcSwap<MetadataImage>>,
+    /// The partitions of this node.
+    pub partitions: Arc<Partitions>,
+    /// What clients have asked to be remembered of their fetches.
+    pub fetch_sessions: FetchSessions,
 }
 
 /// Levels of a feature that this node can work at.

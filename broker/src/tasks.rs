@@ -87,12 +87,6 @@ impl Tasks {
         self.inner.runtime.spawn_blocking(work);
     }
 
-    /// Runs work that waits for a disk, away from the async threads, and returns what it made; `None` if it panicked
-    /// or the node is gone.
-    pub async fn blocking<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Option<R> {
-        self.inner.runtime.spawn_blocking(work).await.ok()
-    }
-
     /// Tells every task to stop.
     pub fn stop(&self) {
         self.inner.stop.send_replace(true);

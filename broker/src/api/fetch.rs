@@ -46,7 +46,8 @@ impl Api for Fetch {
             Ok(begun) => begun,
             Err(error) => return Outcome::Reply(FetchResponse::default().with_error_code(session_error(error).code())),
         };
-        let bound = if request.isolation_level == READ_COMMITTED { Bound::LastStableOffset } else { Bound::HighWatermark };
+        let bound =
+            if request.isolation_level == READ_COMMITTED { Bound::LastStableOffset } else { Bound::HighWatermark };
         let limits = Limits {
             min_bytes: u64::try_from(request.min_bytes).unwrap_or(0),
             max_bytes: request.max_bytes.min(ctx.node.config.net.fetch_bytes_max).try_into().unwrap_or(0),
@@ -70,11 +71,7 @@ type Forgotten = Vec<(TopicKey, i32)>;
 
 fn named_partitions(ctx: &Context, request: &FetchRequest, uses_topic_ids: bool) -> (Vec<Wanted>, Forgotten) {
     let key = |name: &StrBytes, id: uuid::Uuid| {
-        if uses_topic_ids {
-            TopicKey::Id(TopicId(id))
-        } else {
-            TopicKey::Name(ctx.node.partitions.shared_name(name))
-        }
+        if uses_topic_ids { TopicKey::Id(TopicId(id)) } else { TopicKey::Name(ctx.node.partitions.shared_name(name)) }
     };
     let mut wanted = Vec::new();
     for topic in &request.topics {
@@ -160,7 +157,9 @@ fn answer(ctx: &Context, kind: Kind, uses_topic_ids: bool, reads: Vec<Read>) -> 
 
 fn topic_response(key: &TopicKey) -> FetchableTopicResponse {
     match key {
-        TopicKey::Name(name) => FetchableTopicResponse::default().with_topic(StrBytes::from_string(name.to_string()).into()),
+        TopicKey::Name(name) => {
+            FetchableTopicResponse::default().with_topic(StrBytes::from_string(name.to_string()).into())
+        }
         TopicKey::Id(id) => FetchableTopicResponse::default().with_topic_id(id.0),
     }
 }
@@ -191,7 +190,8 @@ fn partition_data(version: i16, read: Read) -> PartitionData {
     if version >= 12
         && let Some(end) = read.diverging
     {
-        data = data.with_diverging_epoch(EpochEndOffset::default().with_epoch(end.epoch).with_end_offset(end.end_offset));
+        data =
+            data.with_diverging_epoch(EpochEndOffset::default().with_epoch(end.epoch).with_end_offset(end.end_offset));
     }
     data
 }

@@ -14,6 +14,7 @@ use crate::observe::TopicCounter;
 use crate::runtime::fetch_sessions::{Told, TopicKey, Wanted};
 use crate::runtime::partition::{LookupError, Partition};
 use crate::security::{Operation, TopicName};
+use crate::tasks::Tasks;
 
 /// What bounds a Fetch.
 pub struct Limits {
@@ -132,7 +133,7 @@ async fn read_partition(ctx: &Context, wanted: &Wanted, limits: &Limits, left: u
         min_one_batch,
         bound: limits.bound,
     };
-    let read = match read_records(ctx, &partition, request).await {
+    let read = match read_records(&partition, request).await {
         Ok((result, aborted)) => Read {
             records: result.records,
             offsets: Some(result.offsets),
@@ -160,11 +161,11 @@ fn diverging(partition: &Partition, wanted: &Wanted) -> Option<EpochEnd> {
 
 type WithAborted = (ReadResult, Option<Vec<AbortedTxn>>);
 
-async fn read_records(ctx: &Context, partition: &Partition, request: ReadRequest) -> Result<WithAborted, ResponseError> {
+async fn read_records(partition: &Partition, request: ReadRequest) -> Result<WithAborted, ResponseError> {
     let outcome = match partition.reader().read(&request, Access::NoWait) {
         Err(ReadError::WouldBlock) => {
             let reader = partition.reader().clone();
-            let waited = ctx.node.tasks.blocking(move || reader.read(&request, Access::Wait)).await;
+            let waited = Tasks::run_aside(move || reader.read(&request, Access::Wait)).await;
             waited.ok_or(ResponseError::KafkaStorageError)?
         }
         outcome => outcome,

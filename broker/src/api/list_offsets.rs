@@ -14,6 +14,7 @@ use super::epochs::check_leader_epoch;
 use super::{Api, Context, Entry, Outcome, errors};
 use crate::runtime::partition::Partition;
 use crate::security::{Operation, TopicName};
+use crate::tasks::Tasks;
 use crate::wire::clamped::Clamped;
 
 /// The row of the table.
@@ -116,7 +117,7 @@ async fn list(
             let search = move || {
                 if timestamp == MAX_TIMESTAMP { reader.max_timestamp() } else { reader.offset_for_timestamp(timestamp) }
             };
-            let found: Option<Result<Option<TimestampOffset>, ReadError>> = ctx.node.tasks.blocking(search).await;
+            let found: Option<Result<Option<TimestampOffset>, ReadError>> = Tasks::run_aside(search).await;
             let found = found.ok_or(ResponseError::KafkaStorageError)?.map_err(|error| errors::read(&error))?;
             let visible = partition.reader().bound(bound);
             Ok(found.filter(|found| found.offset < visible).map_or(Listed::NOTHING, |found| Listed {

@@ -26,7 +26,15 @@ mod offset_for_leader_epoch;
 mod produce;
 
 /// Every API that this node serves, in the order of their keys.
-pub const TABLE: &[Entry] = &[api_versions::ENTRY];
+pub const TABLE: &[Entry] = &[
+    produce::ENTRY,
+    fetch::ENTRY,
+    list_offsets::ENTRY,
+    api_versions::ENTRY,
+    delete_records::ENTRY,
+    offset_for_leader_epoch::ENTRY,
+    describe_producers::ENTRY,
+];
 
 /// One Kafka API: how its requests are read, answered and written.
 pub trait Api: 'static {

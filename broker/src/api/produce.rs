@@ -47,7 +47,8 @@ impl Api for Produce {
     async fn handle(ctx: Context, request: ProduceRequest) -> Outcome<ProduceResponse> {
         let acks = request.acks;
         let acks_valid = matches!(acks, -1..=1);
-        let responses = join_all(request.topic_data.into_iter().map(|topic| produce_topic(&ctx, topic, acks_valid))).await;
+        let responses =
+            join_all(request.topic_data.into_iter().map(|topic| produce_topic(&ctx, topic, acks_valid))).await;
         if acks == 0 {
             return match first_error(&responses) {
                 // The client hears of the failure by losing its connection (Kafka: KafkaApis.handleProduceRequest).
@@ -94,9 +95,7 @@ fn resolve(ctx: &Context, topic: &TopicProduceData) -> Result<Authorized<TopicNa
         ctx.node.partitions.shared_name(&topic.name)
     };
     let internal = base::topics::is_internal_topic(&name);
-    let name = ctx
-        .may(Operation::Write, TopicName(name))
-        .map_err(|_| ResponseError::TopicAuthorizationFailed)?;
+    let name = ctx.may(Operation::Write, TopicName(name)).map_err(|_| ResponseError::TopicAuthorizationFailed)?;
     if internal && &*ctx.session.client_id != ADMIN_CLIENT_ID {
         return Err(ResponseError::InvalidTopicException);
     }
@@ -148,7 +147,7 @@ fn rules(topic: &TopicConfig, version: i16) -> Rules {
     let size = |bytes: i32| usize::try_from(bytes).unwrap_or(0);
     let compression = match topic.compression_type {
         CompressionType::Producer => TargetCompression::Producer,
-        CompressionType::Uncompressed => TargetCompression::Codec(Codec::None),
+        CompressionType::Uncompressed => TargetCompression::Codec(Codec::Uncompressed),
         CompressionType::Gzip => TargetCompression::Codec(Codec::Gzip { level: topic.compression_gzip_level }),
         CompressionType::Snappy => TargetCompression::Codec(Codec::Snappy),
         CompressionType::Lz4 => TargetCompression::Codec(Codec::Lz4 { level: topic.compression_lz4_level }),
@@ -194,7 +193,8 @@ fn answer(version: i16, index: i32, outcome: Result<Appended, Failure>) -> Parti
     let answer = PartitionProduceResponse::default().with_index(index);
     let (code, message, record_errors) = match outcome {
         Ok(appended) => {
-            let answer = answer.with_base_offset(appended.first_offset).with_log_append_time_ms(appended.log_append_time_ms);
+            let answer =
+                answer.with_base_offset(appended.first_offset).with_log_append_time_ms(appended.log_append_time_ms);
             return if version >= 5 { answer.with_log_start_offset(appended.log_start_offset) } else { answer };
         }
         Err(Failure::Code(code)) => (code, None, Vec::new()),
@@ -213,10 +213,10 @@ fn answer(version: i16, index: i32, outcome: Result<Appended, Failure>) -> Parti
 
 fn record_errors(error: &ValidateError) -> Vec<BatchIndexAndErrorMessage> {
     let ValidateError::Records(faults) = error else { return Vec::new() };
-    let one = |fault: &record_batch::RecordFault| {
+    let told = faults.faults.iter().map(|fault| {
         BatchIndexAndErrorMessage::default()
             .with_batch_index(fault.batch_index)
             .with_batch_index_error_message(Some(StrBytes::from_string(fault.kind.to_string())))
-    };
-    faults.faults.iter().map(one).collect()
+    });
+    told.collect()
 }

@@ -185,7 +185,8 @@ impl FetchSessions {
                 (key, InSession { wanted, told: Some(told) })
             })
             .collect();
-        sessions.insert(id, Session { next_epoch: next_epoch(INITIAL_EPOCH), uses_topic_ids, partitions, used_at: now });
+        sessions
+            .insert(id, Session { next_epoch: next_epoch(INITIAL_EPOCH), uses_topic_ids, partitions, used_at: now });
         id
     }
 

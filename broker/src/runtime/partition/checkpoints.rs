@@ -8,9 +8,7 @@ use std::sync::Arc;
 use base::{Offset, TopicPartition};
 use partition_log::Disk;
 use partition_log::formats::offset_checkpoint::{self, Offsets};
-use partition_log::names::{
-    LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
-};
+use partition_log::names::{LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT};
 
 use super::live::Partition;
 

@@ -379,10 +379,9 @@ impl Keeper {
 
     async fn change_settings(&self, delta: &MetadataDelta, published: &Published) {
         let own = self.node_id.0.to_string();
-        let broker_changed = delta
-            .configs_changed
-            .iter()
-            .any(|resource| resource.kind == ResourceKind::Broker && (resource.name.is_empty() || *resource.name == *own));
+        let broker_changed = delta.configs_changed.iter().any(|resource| {
+            resource.kind == ResourceKind::Broker && (resource.name.is_empty() || *resource.name == *own)
+        });
         let expiration_ms = self.producer_id_expiration_ms();
         for entry in published.by_id.values() {
             let topic_changed = || delta.configs_changed.contains(&ConfigResource::topic(entry.topic.name.clone()));

@@ -361,10 +361,7 @@ impl Owner {
     }
 
     fn close(&mut self) -> Vec<Closed> {
-        self.logs
-            .drain()
-            .map(|(_, owned)| Closed { partition: owned.partition, outcome: owned.log.close() })
-            .collect()
+        self.logs.drain().map(|(_, owned)| Closed { partition: owned.partition, outcome: owned.log.close() }).collect()
     }
 }
 

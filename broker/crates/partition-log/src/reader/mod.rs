@@ -148,6 +148,11 @@ impl LogReader {
         }
     }
 
+    /// True when the log was closed or deleted: nothing more will come.
+    pub fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
     /// Bytes of all segments.
     pub fn size_bytes(&self) -> u64 {
         self.shared.segments.load().size_bytes()
