@@ -32,9 +32,10 @@ impl StopSignal {
 }
 
 impl Tasks {
-    /// No task yet; they will run on `runtime`.
-    pub fn on(runtime: tokio::runtime::Handle) -> Self {
+    /// No task yet; they will run on the runtime that this is called in.
+    pub fn new() -> Self {
         let (stop, _) = watch::channel(false);
+        let runtime = tokio::runtime::Handle::current();
         Tasks { inner: Arc::new(Inner { running: Mutex::new(JoinSet::new()), stop, runtime }) }
     }
 
@@ -96,6 +97,12 @@ impl Tasks {
     pub async fn wait(&self) {
         let mut running = std::mem::take(&mut *self.inner.running.lock());
         while running.join_next().await.is_some() {}
+    }
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
