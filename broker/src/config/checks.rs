@@ -1,6 +1,7 @@
 //! Settings that must go together (Kafka: KafkaConfig.validateValues, in its words), and what this version cannot do.
 
-use super::sections::per_ip_overrides;
+use cluster::configs::broker::contradiction;
+
 use super::{Config, ConfigError};
 
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
@@ -41,12 +42,9 @@ fn quorum(config: &Config) -> Result<(), ConfigError> {
 }
 
 fn times(config: &Config) -> Result<(), ConfigError> {
-    let topic = cluster::configs::TopicConfig::effective(&(), &config.settings.layers());
-    require(topic.segment_ms >= 1, || "log.roll.ms must be greater than or equal to 1".to_owned())?;
-    require(topic.segment_jitter_ms >= 0, || "log.roll.jitter.ms must be greater than or equal to 0".to_owned())?;
-    require(topic.retention_ms >= 1 || topic.retention_ms == -1, || {
-        "log.retention.ms must be unlimited (-1) or, greater than or equal to 1".to_owned()
-    })?;
+    if let Some(reason) = contradiction(&config.settings.layers()) {
+        return Err(ConfigError::Rule { reason });
+    }
     require(config.groups.session_timeout_min_ms <= config.groups.session_timeout_max_ms, || {
         "group.min.session.timeout.ms must not be greater than group.max.session.timeout.ms".to_owned()
     })
@@ -56,14 +54,6 @@ fn limits(config: &Config) -> Result<(), ConfigError> {
     let net = &config.net;
     require(net.queued_request_bytes_max >= i64::from(net.request_bytes_max), || {
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes".to_owned()
-    })?;
-    let text = config.settings.get("max.connections.per.ip.overrides").unwrap_or_default();
-    let entries = text.split(',').filter(|entry| !entry.trim().is_empty()).count();
-    require(entries == per_ip_overrides(&config.settings.layers()).len(), || {
-        format!("max.connections.per.ip.overrides: '{text}' is not of the form host:count,...")
-    })?;
-    require(net.connections_per_ip_max > 0 || entries > 0, || {
-        "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.".to_owned()
     })?;
     let codec = config.offsets_topic.compression_codec;
     require((0..=4).contains(&codec), || format!("Unknown compression type id: {codec}"))?;

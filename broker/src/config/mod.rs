@@ -283,6 +283,10 @@ fn fill_in(settings: &mut Settings, has_file: bool) -> Result<(), ConfigError> {
             settings.set(*name, *value, Origin::BuiltIn);
         }
     }
+    // Tools ask for either name (Kafka: AbstractKafkaConfig.populateSynonyms).
+    if let Some(id) = settings.get("node.id").map(str::to_owned) {
+        settings.set("broker.id", id, Origin::BuiltIn);
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use base::NodeId;
+use cluster::configs::broker::per_ip_overrides;
 use cluster::configs::rule::{host_port, voter};
 use cluster::configs::{BrokerLayers, Value};
 
@@ -246,7 +247,11 @@ impl NetConfig {
             connection_idle_max_ms: reader.long("connections.max.idle.ms"),
             connections_max: reader.int("max.connections"),
             connections_per_ip_max: reader.int("max.connections.per.ip"),
-            connections_per_ip_overrides: per_ip_overrides(&layers),
+            connections_per_ip_overrides: {
+                // Entries of another form were refused when they were set.
+                let text = layers.text("max.connections.per.ip.overrides").unwrap_or_default();
+                per_ip_overrides(&text).flatten().map(|(host, count)| (host.to_owned(), count)).collect()
+            },
             connection_rate_max: reader.int("max.connection.creation.rate"),
             listen_backlog: reader.int("socket.listen.backlog.size"),
             send_buffer_bytes: reader.int("socket.send.buffer.bytes"),
@@ -259,13 +264,6 @@ impl NetConfig {
             fetch_sessions_max: reader.int("max.incremental.fetch.session.cache.slots"),
         }
     }
-}
-
-/// `host:count,...`; entries that cannot be read were refused when the settings were loaded.
-pub(super) fn per_ip_overrides(layers: &BrokerLayers<'_>) -> Vec<(String, i32)> {
-    let text = layers.text("max.connections.per.ip.overrides").unwrap_or_default();
-    let entries = text.split(',').filter_map(|entry| entry.trim().rsplit_once(':'));
-    entries.filter_map(|(host, count)| Some((host.trim().to_owned(), count.trim().parse().ok()?))).collect()
 }
 
 impl StorageConfig {

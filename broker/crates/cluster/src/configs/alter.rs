@@ -82,7 +82,29 @@ pub enum AlterError {
         /// Setting.
         name: String,
     },
+    /// Entries for a broker setting that is no list. An invalid configuration.
+    #[error("Config value {op} is not allowed for config key: {name}")]
+    NotABrokerList {
+        /// Operation.
+        op: &'static str,
+        /// Setting.
+        name: String,
+    },
+    /// Entries for a broker setting that nobody knows. An invalid configuration.
+    #[error("Unknown config name: {name}")]
+    UnknownBrokerList {
+        /// Setting.
+        name: String,
+    },
+    /// A value that a record cannot hold. An invalid configuration.
+    #[error(
+        "The configuration value cannot be added because it exceeds the maximum value size of {VALUE_BYTES_MAX} bytes."
+    )]
+    ValueTooLarge,
 }
+
+/// Longest value of a setting, in bytes (Kafka: Short.MAX_VALUE).
+pub const VALUE_BYTES_MAX: usize = 32_767;
 
 /// Turns alterations of what is set now into changes. A setting that keeps its value is left out, except for brokers,
 /// where setting the same value again makes the broker read its key files again (KAFKA-14136).
@@ -98,6 +120,9 @@ pub fn incremental(kind: ConfigKind, current: &dyn Lookup, asked: &[Alteration])
             AlterOp::Delete => None,
             AlterOp::Append | AlterOp::Subtract => Some(edited_list(kind, old, alteration, value)?),
         };
+        if new.as_ref().is_some_and(|new| new.len() > VALUE_BYTES_MAX) {
+            return Err(AlterError::ValueTooLarge);
+        }
         if new.as_deref() != old || kind == ConfigKind::Broker {
             changes.push(Change { name: name.to_owned(), value: new });
         }
@@ -162,8 +187,14 @@ fn edited_list(
 ) -> Result<String, AlterError> {
     let name = alteration.name.as_str();
     let setting = find(kind, without_listener_prefix(name).unwrap_or(name));
-    let Some(setting) = setting.filter(|setting| setting.value_type == ValueType::List) else {
-        return Err(AlterError::NotAList { op: alteration.op.name(), name: name.to_owned() });
+    let setting = match (setting, kind) {
+        (Some(setting), _) if setting.value_type == ValueType::List => setting,
+        (Some(_), ConfigKind::Broker) => {
+            let op = if alteration.op == AlterOp::Append { "append" } else { "subtract" };
+            return Err(AlterError::NotABrokerList { op, name: name.to_owned() });
+        }
+        (None, ConfigKind::Broker) => return Err(AlterError::UnknownBrokerList { name: name.to_owned() }),
+        _ => return Err(AlterError::NotAList { op: alteration.op.name(), name: name.to_owned() }),
     };
     let base = old.or(setting.default_text()).unwrap_or_default();
     let mut entries: Vec<&str> = base.split(',').filter(|entry| !entry.is_empty()).collect();
@@ -234,6 +265,12 @@ mod tests {
     fn entries_for_a_setting_that_is_no_list_are_refused() {
         let error = topic(&[], AlterOp::Append, "retention.ms", "1").unwrap_err();
         assert_eq!(error.to_string(), "Can't APPEND to key retention.ms because its type is not LIST.");
+        let broker = |name: &str| {
+            let asked = [alteration(name, AlterOp::Append, Some("9"))];
+            incremental(ConfigKind::Broker, &(), &asked).unwrap_err().to_string()
+        };
+        assert_eq!(broker("num.io.threads"), "Config value append is not allowed for config key: num.io.threads");
+        assert_eq!(broker("foo"), "Unknown config name: foo");
     }
 
     #[test]

@@ -44,6 +44,20 @@ pub enum BrokerConfigError {
         /// What is allowed.
         reason: String,
     },
+    /// The cleaners grow or shrink by no more than a factor of two at a time.
+    #[error("Log cleaner threads cannot be {change} the current value {current}")]
+    CleanerThreads {
+        /// The change that was refused.
+        change: &'static str,
+        /// Threads now.
+        current: i64,
+    },
+    /// Settings that the broker could not run with.
+    #[error("{reason}")]
+    Rule {
+        /// Kafka's words.
+        reason: String,
+    },
 }
 
 /// Security settings that Kafka can read again at run time, for one listener only (Kafka: SslConfigs.RECONFIGURABLE_CONFIGS).
@@ -102,16 +116,8 @@ pub fn synonyms(name: &str) -> Vec<&str> {
 
 /// Whether a broker setting can change while the broker runs.
 pub fn is_dynamic(name: &str) -> bool {
-    DYNAMIC_ONLY.contains(&name)
-        || find(ConfigKind::Broker, name).is_some_and(|setting| setting.update != UpdateMode::ReadOnly)
+    find(ConfigKind::Broker, name).is_some_and(|setting| setting.update != UpdateMode::ReadOnly)
 }
-
-/// Throttles that exist at run time only (Kafka: QuotaConfig.BROKER_QUOTA_CONFIGS).
-const DYNAMIC_ONLY: [&str; 3] = [
-    "follower.replication.throttled.rate",
-    "leader.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-];
 
 /// Checks what would be set at run time after a change, for one broker or for all. A name that nobody knows is accepted,
 /// as in Kafka, where plug-ins have settings of their own.
@@ -138,7 +144,59 @@ pub fn validate(
     if !one_broker && let Some(names) = named(&needs_broker) {
         return Err(BrokerConfigError::NeedsBroker { names });
     }
-    THREAD_POOLS.iter().try_for_each(|name| check_threads(name, settings.lookup(name), now))
+    THREAD_POOLS.iter().try_for_each(|name| check_threads(name, settings.lookup(name), now))?;
+    check_cleaners(settings.lookup("log.cleaner.threads"), now)?;
+    let after = BrokerLayers { this_broker: settings, ..*now };
+    match contradiction(&after) {
+        Some(reason) => Err(BrokerConfigError::Rule { reason }),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with the effective settings of a broker beyond each value, in Kafka's words; the start checks it too
+/// (Kafka: KafkaConfig.validateValues, SocketServer.validateReconfiguration).
+pub fn contradiction(layers: &BrokerLayers<'_>) -> Option<String> {
+    let topic = super::TopicConfig::effective(&(), layers);
+    let overrides = layers.text("max.connections.per.ip.overrides").unwrap_or_default();
+    let bad_override = per_ip_overrides(&overrides).find_map(Result::err);
+    if topic.segment_ms < 1 {
+        Some("log.roll.ms must be greater than or equal to 1".to_owned())
+    } else if topic.segment_jitter_ms < 0 {
+        Some("log.roll.jitter.ms must be greater than or equal to 0".to_owned())
+    } else if topic.retention_ms == 0 || topic.retention_ms < -1 {
+        Some("log.retention.ms must be unlimited (-1) or, greater than or equal to 1".to_owned())
+    } else if let Some(entry) = bad_override {
+        Some(format!("max.connections.per.ip.overrides: '{entry}' is not of the form host:count"))
+    } else if layers.number("max.connections.per.ip") == Some(0) && overrides.trim().is_empty() {
+        let name = "max.connections.per.ip";
+        Some(format!("{name} can be set to zero only if {name}.overrides property is set."))
+    } else {
+        layers
+            .number("max.connections")
+            .filter(|count| *count <= 0)
+            .map(|count| format!("Invalid max.connections {count}"))
+    }
+}
+
+/// Reads `host:count,...`; an error is an entry of another form.
+pub fn per_ip_overrides(text: &str) -> impl Iterator<Item = Result<(&str, i32), &str>> {
+    text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(|entry| {
+        let (host, count) = entry.rsplit_once(':').ok_or(entry)?;
+        Ok((host.trim(), count.trim().parse().map_err(|_| entry)?))
+    })
+}
+
+fn check_cleaners(wanted: Option<&str>, now: &BrokerLayers<'_>) -> Result<(), BrokerConfigError> {
+    let wanted = wanted.and_then(|text| text.trim().parse::<i64>().ok());
+    let (Some(wanted), Some(current)) = (wanted, now.number("log.cleaner.threads")) else { return Ok(()) };
+    let change = if wanted < current / 2 {
+        "reduced to less than half"
+    } else if wanted > current.saturating_mul(2) {
+        "increased to more than double"
+    } else {
+        return Ok(());
+    };
+    Err(BrokerConfigError::CleanerThreads { change, current })
 }
 
 fn needs_broker(name: &str) -> bool {
@@ -207,6 +265,24 @@ mod tests {
             )
         );
         assert!(refused("num.io.threads", "3", true).unwrap().ends_with("at least half the current value 8"));
+    }
+
+    #[test]
+    fn what_a_broker_could_not_run_with_is_refused() {
+        for (name, value, reason) in [
+            ("log.retention.ms", "0", "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
+            ("log.roll.ms", "0", "log.roll.ms must be greater than or equal to 1"),
+            ("max.connections", "0", "Invalid max.connections 0"),
+            (
+                "log.cleaner.threads",
+                "50",
+                "Log cleaner threads cannot be increased to more than double the current value 1",
+            ),
+        ] {
+            assert_eq!(refused(name, value, false).as_deref(), Some(reason));
+        }
+        assert!(refused("max.connections.per.ip.overrides", "a:b", true).unwrap().contains("host:count"));
+        assert_eq!(refused("leader.replication.throttled.rate", "1000", true), None);
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub fn client_metrics(wanted: Wanted<'_>, overrides: &dyn Lookup) -> Vec<Describ
         .collect()
 }
 
-/// The settings of this broker, and whatever else was set at start under names that nobody knows.
+/// The settings of this broker, and whatever else was set under names that nobody knows or that are not shown otherwise.
 pub fn broker(wanted: Wanted<'_>, layers: &BrokerLayers<'_>) -> Vec<DescribedEntry> {
     let mut entries: Vec<DescribedEntry> = all(ConfigKind::Broker)
         .iter()
@@ -138,7 +138,7 @@ pub fn broker(wanted: Wanted<'_>, layers: &BrokerLayers<'_>) -> Vec<DescribedEnt
     let mut others = std::collections::BTreeSet::new();
     for layer in [layers.at_start, layers.all_brokers, layers.this_broker] {
         layer.each(&mut |name, _| {
-            if wanted.has(name) && find(ConfigKind::Broker, name).is_none() {
+            if wanted.has(name) && find(ConfigKind::Broker, name).is_none_or(|setting| setting.internal) {
                 others.insert(name);
             }
         });

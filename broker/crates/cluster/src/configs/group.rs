@@ -16,16 +16,28 @@ pub enum GroupConfigError {
     /// Not a value of the setting.
     #[error(transparent)]
     Invalid(#[from] InvalidValue),
-    /// Below or above what the broker allows.
-    #[error("{name} must be {side} than or equal to {bound}")]
+    /// Outside of what the broker allows.
+    #[error("{name} must be {allowed}")]
     OutOfBounds {
         /// Setting of the group.
         name: String,
-        /// `greater` or `less`.
-        side: &'static str,
-        /// Setting of the broker.
-        bound: String,
+        /// What the broker allows.
+        allowed: String,
     },
+    /// The broker does not have the assignor.
+    #[error(
+        "streams.assignor.name '{name}' is not a registered task assignor. Registered assignors are: [{}].",
+        known.join(", ")
+    )]
+    UnknownAssignor {
+        /// What was given.
+        name: String,
+        /// `group.streams.assignors`.
+        known: Vec<String>,
+    },
+    /// The dead-letter topic would be an internal one.
+    #[error("errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'")]
+    InternalDeadLetterTopic,
     /// The session would end before the next heartbeat.
     #[error("{session} must be greater than {heartbeat}")]
     SessionNotLonger {
@@ -58,8 +70,10 @@ pub fn validate(overrides: &dyn Lookup, broker: &BrokerLayers<'_>) -> Result<(),
     }
     for (name, text) in &names {
         let Some(setting) = find(ConfigKind::Group, name) else { continue };
-        if let Value::Number(number) = setting.parse(text)? {
-            check_bounds(setting, number, broker)?;
+        match setting.parse(text)? {
+            Value::Number(number) => check_bounds(setting, number, broker)?,
+            Value::Text(text) => check_text(setting.name, text, broker)?,
+            Value::Boolean(_) | Value::Double(_) | Value::List(_) => {}
         }
     }
     for kind in ["consumer", "share", "streams"] {
@@ -79,16 +93,30 @@ pub fn validate(overrides: &dyn Lookup, broker: &BrokerLayers<'_>) -> Result<(),
 /// The broker bounds `consumer.session.timeout.ms` by `group.consumer.{min,max}.session.timeout.ms`, and so on.
 fn check_bounds(setting: &Setting, number: i64, broker: &BrokerLayers<'_>) -> Result<(), GroupConfigError> {
     let Some((kind, rest)) = setting.name.split_once('.') else { return Ok(()) };
-    for (side, word) in [("greater", "min"), ("less", "max")] {
-        // Kafka names this one bound without the repeated "max".
-        let rest = rest.strip_prefix("num.").unwrap_or(rest);
-        let bound = format!("group.{kind}.{word}.{rest}");
-        let Some(limit) = broker.number(&bound) else { continue };
-        if (word == "min" && number < limit) || (word == "max" && number > limit) {
-            return Err(GroupConfigError::OutOfBounds { name: setting.name.to_owned(), side, bound });
-        }
+    let rest = rest.strip_prefix("num.").unwrap_or(rest);
+    let bound = |word: &str| broker.number(&format!("group.{kind}.{word}.{rest}"));
+    let (min, max) = (bound("min"), bound("max"));
+    if min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max) {
+        return Ok(());
     }
-    Ok(())
+    let allowed = match (min, max) {
+        (Some(min), Some(max)) => format!("in the range {min} to {max} inclusive."),
+        (Some(min), None) => format!("greater than or equal to {min}"),
+        (None, Some(max)) => format!("less than or equal to {max}"),
+        (None, None) => return Ok(()),
+    };
+    Err(GroupConfigError::OutOfBounds { name: setting.name.to_owned(), allowed })
+}
+
+fn check_text(setting: &str, text: String, broker: &BrokerLayers<'_>) -> Result<(), GroupConfigError> {
+    match setting {
+        "streams.assignor.name" => {
+            let known = broker.list("group.streams.assignors");
+            if known.contains(&text) { Ok(()) } else { Err(GroupConfigError::UnknownAssignor { name: text, known }) }
+        }
+        "errors.deadletterqueue.topic.name" if text.starts_with("__") => Err(GroupConfigError::InternalDeadLetterTopic),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -105,16 +133,21 @@ mod tests {
     #[test]
     fn a_group_stays_within_the_bounds_of_its_broker() {
         assert_eq!(refused("consumer.session.timeout.ms", "50000"), None);
-        assert_eq!(
-            refused("consumer.session.timeout.ms", "1000").as_deref(),
-            Some("consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms")
-        );
-        assert_eq!(
-            refused("share.partition.max.record.locks", "5000").as_deref(),
-            Some(
-                "share.partition.max.record.locks must be less than or equal to group.share.max.partition.max.record.locks"
-            )
-        );
+        for (name, value, reason) in [
+            (
+                "consumer.session.timeout.ms",
+                "1",
+                "consumer.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
+            ),
+            ("streams.num.standby.replicas", "9", "streams.num.standby.replicas must be less than or equal to 2"),
+            (
+                "streams.assignor.name",
+                "x",
+                "streams.assignor.name 'x' is not a registered task assignor. Registered assignors are: [sticky].",
+            ),
+        ] {
+            assert_eq!(refused(name, value).as_deref(), Some(reason));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod alter;
 pub mod broker;
+pub mod client_metrics;
 pub mod describe;
 pub mod group;
 pub mod layers;

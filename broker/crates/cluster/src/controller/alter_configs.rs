@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use base::NodeId;
 
+use super::bootstrap::ELR_VERSION;
 use super::{Command, Controller, Decision, InvalidTopicName, validate_topic_name};
 use crate::configs::broker::BrokerConfigError;
+use crate::configs::client_metrics::ClientMetricsConfigError;
 use crate::configs::group::GroupConfigError;
-use crate::configs::{AlterError, Alteration, Change, ConfigKind, TopicConfigError, alter, broker, group, topic};
+use crate::configs::{
+    AlterError, Alteration, Change, ConfigKind, TopicConfigError, alter, broker, client_metrics, group, topic,
+};
 use crate::image::{ConfigResource, ResourceKind};
 use crate::records::{ConfigRecord, Record};
 
@@ -56,6 +60,15 @@ pub enum AlterConfigsError {
     /// A group does not accept it.
     #[error(transparent)]
     Group(#[from] GroupConfigError),
+    /// A client-metrics subscription does not accept it.
+    #[error(transparent)]
+    ClientMetrics(#[from] ClientMetricsConfigError),
+    /// Eligible leader replicas need one minimum for the whole cluster (KIP-966).
+    #[error("Broker-level min.insync.replicas cannot be altered while ELR is enabled.")]
+    BrokerMinimum,
+    /// Eligible leader replicas need a minimum for the whole cluster (KIP-966).
+    #[error("Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")]
+    NoClusterMinimum,
     /// The settings of all topics cannot be set.
     #[error("Default topic resources are not allowed.")]
     AllTopics,
@@ -118,6 +131,7 @@ fn alter_one(target: &ConfigTarget, on: &Controller<'_>) -> Result<Vec<Change>, 
         ConfigRequest::Incremental(asked) => alter::incremental(kind, current, asked)?,
         ConfigRequest::Replacement(wanted) => alter::replacement(kind, current, wanted)?,
     };
+    check_minimum(resource, &changes, on)?;
     check_result(resource, &alter::after(current, &changes), on)?;
     check_exists(resource, on)?;
     Ok(changes)
@@ -140,7 +154,21 @@ fn check_result(
             broker_id(&resource.name)?;
             Ok(on.with_layers(|layers| broker::validate(after, !resource.name.is_empty(), layers))?)
         }
-        ResourceKind::ClientMetrics => Ok(()),
+        ResourceKind::ClientMetrics => Ok(client_metrics::validate(&resource.name, after)?),
+    }
+}
+
+fn check_minimum(resource: &ConfigResource, changes: &[Change], on: &Controller<'_>) -> Result<(), AlterConfigsError> {
+    let minimum = changes.iter().find(|change| change.name == "min.insync.replicas");
+    let (ResourceKind::Broker, Some(change)) = (resource.kind, minimum) else { return Ok(()) };
+    if on.image.feature(ELR_VERSION).is_none_or(|level| level == 0) {
+        Ok(())
+    } else if !resource.name.is_empty() {
+        Err(AlterConfigsError::BrokerMinimum)
+    } else if change.value.is_none() {
+        Err(AlterConfigsError::NoClusterMinimum)
+    } else {
+        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ pub struct FeatureRange {
 /// Name of the feature by which voters are kept in the log; its level lives in the raft log, not in metadata records.
 pub const KRAFT_VERSION: &str = "kraft.version";
 
-const ELR_VERSION: &str = "eligible.leader.replicas.version";
+pub(super) const ELR_VERSION: &str = "eligible.leader.replicas.version";
 
 /// The features of Kafka 4.4 in the order of its bootstrap records; metadata.version 7 is 3.3-IV3, 33 is 4.4-IV2.
 pub const SUPPORTED_FEATURES: &[FeatureRange] = &[
