@@ -13,3 +13,4 @@ unit:
 fix:
 	cargo fmt --all
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+	MONEDULA_TIDY=write cargo test -p monedula --test tidy
