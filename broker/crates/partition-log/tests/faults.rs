@@ -1,0 +1,92 @@
+//! A disk that refuses: full volumes, failed writes and failed syncs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use partition_log::disk::{OpKind, SimFault};
+use partition_log::{AppendError, LogError, ReadError};
+
+#[test]
+fn a_full_volume_refuses_appends_and_the_log_goes_on_when_there_is_room() {
+    let (place, disk) = Place::simulated();
+    let mut log = place.log();
+    append(&mut log, batch_of(1, 0, 0, &[1, 2])).unwrap();
+    disk.fail(OpKind::Write, &place.directory(), SimFault::Enospc);
+    for _ in 0..3 {
+        let refused = append_all(&mut log, 0, 7, &mut [batch_of(1, 0, 2, &[3]), batch_of(1, 0, 3, &[4]), batch(&[5])]);
+        assert!(refused.iter().all(|one| matches!(one, Err(AppendError::Storage(error)) if error.is_full())));
+    }
+    assert_eq!(records(&log.reader()).len(), 2);
+    disk.heal();
+    assert_eq!(append(&mut log, batch_of(1, 0, 2, &[3])).unwrap().first_offset, 2);
+    drop(log);
+    assert_eq!(records(&place.log().reader()).len(), 3);
+}
+
+#[test]
+fn a_failed_write_takes_the_log_offline_and_reads_go_on() {
+    let (place, disk) = Place::simulated();
+    let mut log = place.log();
+    append(&mut log, batch(&[1, 2])).unwrap();
+    disk.fail(OpKind::Write, &place.directory(), SimFault::Eio);
+    assert!(matches!(append(&mut log, batch(&[3])), Err(AppendError::Storage(_))));
+    disk.heal();
+    assert!(matches!(append(&mut log, batch(&[3])), Err(AppendError::Offline)));
+    assert!(matches!(log.flush(), Err(LogError::Offline)));
+    assert_eq!(records(&log.reader()).len(), 2);
+    assert_eq!(append(&mut place.log(), batch(&[3])).unwrap().first_offset, 2);
+}
+
+#[test]
+fn a_failed_sync_is_final_although_a_second_one_would_succeed() {
+    let (place, disk) = Place::simulated();
+    let mut log = place.log();
+    append(&mut log, batch(&[1])).unwrap();
+    log.flush().unwrap();
+    place.disk.sync_dir(Path::new("/")).unwrap();
+    append(&mut log, batch(&[2])).unwrap();
+    disk.fail(OpKind::Sync, &place.directory(), SimFault::Eio);
+    assert!(matches!(log.flush(), Err(LogError::SyncFailed(_))));
+    disk.heal();
+    assert!(matches!(log.flush(), Err(LogError::Offline)));
+    assert!(append(&mut log, batch(&[3])).is_err());
+    assert!(log.close().is_err());
+    let place = Place { recovery_point: 1, ..place.on(disk.after_power_cut(0)) };
+    assert_eq!(place.log().log_end_offset(), 1);
+}
+
+#[test]
+fn a_sync_that_runs_elsewhere_does_not_claim_what_was_truncated() {
+    let (place, _) = Place::simulated();
+    let mut log = place.log();
+    (0..10).for_each(|i| {
+        append(&mut log, batch(&[i])).unwrap();
+    });
+    let job = log.begin_flush().unwrap().unwrap();
+    assert!(log.begin_flush().unwrap().is_none());
+    let done = job.run();
+    log.truncate_to(4, 7).unwrap();
+    (0..10).for_each(|i| {
+        append(&mut log, batch(&[i])).unwrap();
+    });
+    assert!(log.finish_flush(done).unwrap() <= 4);
+    assert_eq!(log.flush().unwrap(), 14);
+    assert!(log.begin_flush().unwrap().is_none());
+}
+
+#[test]
+fn a_closed_log_says_so_to_its_readers() {
+    let (place, _) = Place::simulated();
+    let mut log = place.log();
+    append(&mut log, batch(&[1])).unwrap();
+    let reader = log.reader();
+    let deleted = log.delete(&uuid::Uuid::from_u128(7)).unwrap();
+    assert!(matches!(reader.offset_for_timestamp(0), Err(ReadError::Closed)));
+    assert!(place.disk.metadata(&place.directory()).unwrap().is_none());
+    assert_eq!(deleted.directory, Path::new(HOME).join(format!("t-0.{:032x}-delete", 7)));
+    deleted.remove(place.disk.as_ref()).unwrap();
+    assert_eq!(place.disk.list_dir(Path::new(HOME)).unwrap(), []);
+}
