@@ -11,7 +11,6 @@ const COMMON: &[(&str, &str)] = &[
     ("num.partitions", "1"),
     ("offsets.topic.num.partitions", "4"),
     ("offsets.topic.replication.factor", "1"),
-    ("offsets.retention.check.interval.ms", "500"),
     ("transaction.state.log.replication.factor", "1"),
     ("transaction.state.log.min.isr", "1"),
     ("transaction.state.log.num.partitions", "1"),

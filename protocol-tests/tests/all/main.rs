@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail tests")]
 
 mod api_versions;
+mod bad_input;
 mod configs;
+mod connection;
+mod crash;
+mod every_api;
 mod fetch;
 mod fetch_sessions;
 mod group_admin;
@@ -11,6 +15,8 @@ mod groups;
 mod idempotence;
 mod list_offsets;
 mod metadata;
+mod offsets_topic;
+mod ours_only;
 mod produce;
 mod records;
 mod records_api;

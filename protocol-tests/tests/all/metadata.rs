@@ -193,12 +193,10 @@ fn bl_118_a_broker_does_not_describe_controllers() {
     }
 }
 
-fn describe(
-    client: &mut Client,
-    topics: &[&str],
-    limit: i32,
-    cursor: Option<(&str, i32)>,
-) -> (Vec<(String, i16, usize)>, Option<(String, i32)>) {
+/// Name, code and number of partitions of each topic, and where the next page begins.
+type Page = (Vec<(String, i16, usize)>, Option<(String, i32)>);
+
+fn describe(client: &mut Client, topics: &[&str], limit: i32, cursor: Option<(&str, i32)>) -> Page {
     let cursor = cursor.map(|(t, p)| Cursor::default().with_topic_name(topic_name(t)).with_partition_index(p));
     let request = DescribeTopicPartitionsRequest::default()
         .with_topics(topics.iter().map(|t| TopicRequest::default().with_name(topic_name(t))).collect())
