@@ -6,14 +6,8 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../lib.sh"
 B=${1:?BOOTSTRAP}
-D=$SUITES/franz-go W=${WORK:-$(mktemp -d)} module=github.com/twmb/franz-go version=v1.22.3
-mkdir -p "$D"
-if [ ! -x "$D/kgo.test" ]; then
-  # A copy, because the folder of Go's own cache is read-only and some tests write beside themselves.
-  export GOFLAGS=-buildvcs=false
-  cd "$D" && go mod download $module@$version && rm -rf kgo && cp -r "$(go env GOMODCACHE)/$module@$version" kgo && chmod -R u+w kgo &&
-    (cd kgo && go test -c -o "$D/kgo.test" ./pkg/kgo) >&2 || exit 2
-fi
+D=$SUITES/franz-go W=${WORK:-$(mktemp -d)}
+"$here/install.sh" || exit 2
 grep '^Test' "$here/tests.txt" | grep -E "${ONLY:-.}" >"$W/tests"
 if [ "${TARGET:-ours}" = ours ] && [ "${LATER:-}" != 1 ]; then
   while read -r name cause; do grep -qx "$name" "$W/tests" && skip "$name" "$cause"; done < <(grep '^Test' "$here/later")

@@ -45,9 +45,6 @@ one() {
 }
 export -f one
 
-deb unzip || exit 2
+"$here/install.sh" || exit 2
 versions=$(grep -E "${ONLY:-.}" "$here/versions")
-for v in $versions; do
-  mvn_libs "$SUITES/java-clients/$v" "$here/pom.xml" -Dkv=$v || fail compat-$v "its jars could not be fetched"
-done
 echo "$versions" | xargs -P "${JOBS:-2}" --process-slot-var=SLOT -I{} bash -c 'one {} $SLOT'

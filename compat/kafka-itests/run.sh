@@ -8,13 +8,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../lib.sh"
 TARGET=${TARGET:-ours} W=${WORK:-$(mktemp -d)} D=$SUITES/kafka-itests
-mvn_libs "$D/libs" "$here/pom.xml" || exit 2
-src=$(find "$here/src" -name '*.java')
-if ! cat $src | cmp -s - "$D/compiled"; then
-  rm -rf "$D/classes"
-  javac --release 17 -nowarn -cp "$D/libs/*" -d "$D/classes" $src >&2 || exit 2
-  cat $src >"$D/compiled"
-fi
+"$here/install.sh" || exit 2
 select=$(grep -vE '^#' "$here/classes.txt" | grep -E "${ONLY:-.}" | sed 's/^/--select-class /')
 filter=()
 [ -n "${METHOD:-}" ] && filter+=("--include-methodname=$METHOD")

@@ -10,8 +10,8 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/../lib.sh"
 export BROKERS=${1:?BOOTSTRAP}
+"$here/install.sh" || exit 2
 D=$SUITES/librdkafka
-[ -e "$D/.complete" ] || "$here/build.sh" "$D" || exit 2
 R=${WORK:-$(mktemp -d)}/tests
 mkdir -p "$R"
 export R LIMIT=${LIMIT:-150} FULL=${FULL:-} FULL_LIST=$here/full
