@@ -21,8 +21,8 @@ release:
 	cargo build --release --locked -p monedula
 
 test: ## everything that fits into half an hour; installs what it needs
-	.ci/test $(SUITES)
 	@echo "left to make test-long: $(LONG)"
+	.ci/test $(SUITES)
 
 test-long: release ## what takes too long for make test: whole suites, and the tests on Apache Kafka
 	FULL=1 LIMIT=400 compat/run librdkafka ours
