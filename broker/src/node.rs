@@ -9,6 +9,7 @@ use cluster::MetadataImage;
 
 use crate::config::Config;
 use crate::observe::Metrics;
+use crate::runtime::coordinator::GroupCoordinator;
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::Partitions;
 use crate::security::Authorizer;
@@ -35,6 +36,8 @@ pub struct Node {
     pub partitions: Arc<Partitions>,
     /// What clients have asked to be remembered of their fetches.
     pub fetch_sessions: FetchSessions,
+    /// The groups that this node coordinates.
+    pub groups: Arc<GroupCoordinator>,
 }
 
 /// Levels of a feature that this node can work at.

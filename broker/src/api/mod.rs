@@ -15,24 +15,46 @@ use crate::security::{Authorized, Denied, Operation, Resource, Session};
 use crate::wire;
 
 pub mod api_versions;
+mod delete_groups;
 mod delete_records;
+mod describe_groups;
 mod describe_producers;
 mod epochs;
 mod errors;
 mod fetch;
 mod fetch_read;
+mod find_coordinator;
+mod heartbeat;
+mod join_group;
+mod leave_group;
+mod list_groups;
 mod list_offsets;
+mod offset_commit;
+mod offset_delete;
+mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
+mod sync_group;
 
 /// Every API that this node serves, in the order of their keys.
 pub const TABLE: &[Entry] = &[
     produce::ENTRY,
     fetch::ENTRY,
     list_offsets::ENTRY,
+    offset_commit::ENTRY,
+    offset_fetch::ENTRY,
+    find_coordinator::ENTRY,
+    join_group::ENTRY,
+    heartbeat::ENTRY,
+    leave_group::ENTRY,
+    sync_group::ENTRY,
+    describe_groups::ENTRY,
+    list_groups::ENTRY,
     api_versions::ENTRY,
     delete_records::ENTRY,
     offset_for_leader_epoch::ENTRY,
+    delete_groups::ENTRY,
+    offset_delete::ENTRY,
     describe_producers::ENTRY,
 ];
 

@@ -6,6 +6,7 @@ pub mod head;
 pub mod messages;
 pub mod metered;
 pub mod primitive;
+pub mod text;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};

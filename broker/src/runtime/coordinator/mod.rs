@@ -16,6 +16,6 @@ mod testing;
 
 pub use codes::{coordinator_code, group_code, group_code_or_none};
 pub use error::CoordinatorError;
-pub use groups::{GroupCoordinator, GroupHandle, Leadership};
+pub use groups::{GroupCoordinator, GroupHandle, Leadership, OFFSETS_TOPIC};
 pub use log::{ShardLog, ShardLogError};
 pub use shard::{Asked, Shard, ShardOwnership, ShardStatus, start_shard};

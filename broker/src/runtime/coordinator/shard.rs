@@ -124,22 +124,21 @@ impl<M: Machine> Shard<M> {
         tokio::time::timeout(limit, self.call(command)).await.unwrap_or(Err(CoordinatorError::NotAvailable))
     }
 
-    /// Looks at the machine as it is now, committed or not; for metrics.
-    ///
-    /// # Errors
-    /// The shard is not loaded.
-    pub async fn inspect<T: Send + 'static>(
+    /// Looks at the machine as it is now, committed or not; for metrics. Blocks the thread, which must not be one that
+    /// answers requests. `None` when the shard is not loaded or too busy to answer within `limit`.
+    pub fn inspect_blocking<T: Send + 'static>(
         &self,
+        limit: Duration,
         look: impl FnOnce(&M) -> T + Send + 'static,
-    ) -> Result<T, CoordinatorError> {
-        self.check()?;
-        let (reply, answer) = oneshot::channel();
+    ) -> Option<T> {
+        self.check().ok()?;
+        let (reply, answer) = std::sync::mpsc::sync_channel(1);
         let look = Box::new(move |machine: &M| {
             // Whoever asked may have gone.
             let _ = reply.send(look(machine));
         });
-        self.messages.send(Message::Inspect(look)).await.map_err(|_| CoordinatorError::NotCoordinator)?;
-        answer.await.map_err(|_| CoordinatorError::NotCoordinator)
+        self.messages.try_send(Message::Inspect(look)).ok()?;
+        answer.recv_timeout(limit).ok()
     }
 
     fn check(&self) -> Result<(), CoordinatorError> {

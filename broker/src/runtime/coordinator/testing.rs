@@ -19,7 +19,13 @@ use super::shard::{Shard, ShardOwnership, start_shard};
 use crate::tasks::Tasks;
 
 /// The paused time of the test runtime.
-struct TestClock(tokio::time::Instant);
+pub struct TestClock(tokio::time::Instant);
+
+impl Default for TestClock {
+    fn default() -> Self {
+        TestClock(tokio::time::Instant::now())
+    }
+}
 
 impl Clock for TestClock {
     fn wall_ms(&self) -> TimestampMs {
@@ -112,7 +118,7 @@ pub struct Bed {
 impl Bed {
     pub fn over(log: Arc<MemoryLog>) -> Self {
         let tasks = Tasks::new();
-        let clock = Arc::new(TestClock(tokio::time::Instant::now()));
+        let clock = Arc::new(TestClock::default());
         let machine = || GroupMachine::new(GroupConfig::default());
         let (shard, ownership) = start_shard(&tasks, "test".into(), log.clone(), machine, clock);
         Bed { log, shard, ownership: Some(ownership), _tasks: tasks }

@@ -1,6 +1,6 @@
 //! The machine of one shard: which group a command concerns, and how its parts change.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base::ProducerId;
@@ -41,15 +41,6 @@ impl Soft {
     }
 }
 
-/// Counts that metrics show.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GroupCounts {
-    /// Classic groups by Kafka's name of their state.
-    pub groups_by_state: BTreeMap<&'static str, usize>,
-    /// Committed offsets.
-    pub offsets: usize,
-}
-
 /// The groups and offsets of one partition of `__consumer_offsets`.
 #[derive(Debug)]
 pub struct GroupMachine {
@@ -75,15 +66,6 @@ impl GroupMachine {
             deadlines: BTreeSet::new(),
             next_sweep_ms: None,
         }
-    }
-
-    /// What is there, for metrics.
-    pub fn counts(&self) -> GroupCounts {
-        let mut counts = GroupCounts { offsets: self.offsets.len(), ..GroupCounts::default() };
-        for group in self.groups.values() {
-            *counts.groups_by_state.entry(group.state.name()).or_default() += 1;
-        }
-        counts
     }
 
     pub(super) fn config(&self) -> &GroupConfig {

@@ -16,7 +16,8 @@ pub use classic::State;
 pub use command::{Answer, Command};
 pub use config::GroupConfig;
 pub use error::GroupError;
-pub use machine::{GroupCounts, GroupMachine, Soft};
+pub use machine::{GroupMachine, Soft};
+pub use views::{GroupSummary, SummaryOffset};
 
 /// `group.id`.
 pub type GroupId = Arc<str>;

@@ -1,4 +1,4 @@
-//! DescribeGroups and ListGroups.
+//! DescribeGroups, ListGroups, and what metrics show.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,52 @@ use crate::record::ForeignKind;
 /// Kafka's name of the type of the groups that this machine serves.
 const CLASSIC: &str = "classic";
 
+/// A group as metrics show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSummary {
+    /// The group.
+    pub group_id: GroupId,
+    /// Kafka's name of the state.
+    pub state: &'static str,
+    /// Number of members.
+    pub members: usize,
+    /// Committed offsets.
+    pub offsets: Vec<SummaryOffset>,
+}
+
+/// A committed offset as metrics show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummaryOffset {
+    /// Topic.
+    pub topic: Arc<str>,
+    /// Partition of the topic.
+    pub partition: i32,
+    /// Next offset that the group will read.
+    pub offset: base::Offset,
+}
+
 impl GroupMachine {
+    /// All groups, for metrics.
+    pub fn summaries(&self) -> Vec<GroupSummary> {
+        self.classic_groups().map(|group| self.summary(group)).collect()
+    }
+
+    fn summary(&self, group: &ClassicGroup) -> GroupSummary {
+        let topics = self.offsets().of_group(&group.id).flat_map(|(topic, partitions)| {
+            partitions.map(move |(partition, committed)| SummaryOffset {
+                topic: topic.clone(),
+                partition,
+                offset: committed.offset,
+            })
+        });
+        GroupSummary {
+            group_id: group.id.clone(),
+            state: group.state.name(),
+            members: group.members.len(),
+            offsets: topics.collect(),
+        }
+    }
+
     /// A group that does not exist is `Dead`, which is all that clients before DescribeGroups 6 can be told.
     pub(super) fn describe(&self, group_id: GroupId) -> DescribedGroup {
         match self.existing(&group_id) {

@@ -1,6 +1,10 @@
 //! The group coordinator of this node: one shard for each partition of `__consumer_offsets` that it leads. Groups are
 //! reached only with proof of permission.
 
+mod handle;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +12,24 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use base::hash::coordinator_partition;
 use base::{Clock, LeaderEpoch, PartitionIndex, TopicId};
-use coordinator::group::command::{
-    CommitOffsets, DeleteOffsets, DeletedOffsets, DescribedGroup, FetchOffsets, FetchedTopic, Heartbeat, Join,
-    JoinRefused, Joined, Leave, Left, ListGroups, ListedGroup, Sync, Synced,
-};
-use coordinator::group::{Answer, Command, GroupConfig, GroupCounts, GroupError, GroupMachine};
+use coordinator::group::command::{DescribedGroup, ListGroups, ListedGroup};
+use coordinator::group::{Answer, Command, GroupConfig, GroupError, GroupMachine, GroupSummary};
 
-use super::error::CoordinatorError;
-use super::log::ShardLog;
-use super::shard::{Asked, Shard, ShardOwnership, start_shard};
+use tokio::sync::Notify;
+
+use crate::runtime::coordinator::error::CoordinatorError;
+use crate::runtime::coordinator::log::ShardLog;
+use crate::runtime::coordinator::shard::{Asked, Shard, ShardOwnership, start_shard};
 use crate::security::{Authorized, GroupId};
 use crate::tasks::Tasks;
 
+pub use handle::GroupHandle;
+
 /// Name of the topic that holds groups and offsets.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// Longest wait of a scrape for one shard.
+const INSPECT_LIMIT: Duration = Duration::from_secs(1);
 
 /// A partition of `__consumer_offsets` that this node leads.
 pub struct Leadership<L> {
@@ -54,12 +62,20 @@ pub struct GroupCoordinator {
     clock: Arc<dyn Clock>,
     tasks: Tasks,
     published: ArcSwap<Published>,
+    topic_wanted: Notify,
 }
 
 impl GroupCoordinator {
     /// No group yet. `commit_timeout` is `offsets.commit.timeout.ms`.
     pub fn new(config: GroupConfig, commit_timeout: Duration, clock: Arc<dyn Clock>, tasks: Tasks) -> Self {
-        GroupCoordinator { config, commit_timeout, clock, tasks, published: ArcSwap::default() }
+        GroupCoordinator {
+            config,
+            commit_timeout,
+            clock,
+            tasks,
+            published: ArcSwap::default(),
+            topic_wanted: Notify::new(),
+        }
     }
 
     /// Takes over the leaderships that this node now has, all of them: shards that are new are loaded, shards that are
@@ -88,6 +104,16 @@ impl GroupCoordinator {
         let machine = move || GroupMachine::new(config.clone());
         let (shard, ownership) = start_shard(&self.tasks, name, log, machine, self.clock.clone());
         (shard, Arc::new(ownership))
+    }
+
+    /// Somebody looks for a group and `__consumer_offsets` does not exist yet.
+    pub fn want_topic(&self) {
+        self.topic_wanted.notify_one();
+    }
+
+    /// Returns when `__consumer_offsets` shall be made.
+    pub async fn topic_wanted(&self) {
+        self.topic_wanted.notified().await;
     }
 
     /// Partitions led, with the epochs of their leaderships; those whose leadership is unchanged need not be set again.
@@ -125,7 +151,7 @@ impl GroupCoordinator {
     /// This node does not coordinate the group.
     pub fn group(&self, group: &Authorized<GroupId>) -> Result<GroupHandle, CoordinatorError> {
         let group_id = group.get().0.clone();
-        Ok(GroupHandle { shard: self.shard_of(&group_id)?, group_id, commit_timeout: self.commit_timeout })
+        Ok(GroupHandle::new(self.shard_of(&group_id)?, group_id, self.commit_timeout))
     }
 
     /// Describes groups, in the order given.
@@ -212,116 +238,10 @@ impl GroupCoordinator {
         Ok(groups)
     }
 
-    /// What is there, for metrics. Shards that are not loaded count nothing.
-    pub async fn counts(&self) -> GroupCounts {
-        let mut sum = GroupCounts::default();
-        for shard in self.shards() {
-            let Ok(counts) = shard.inspect(GroupMachine::counts).await else { continue };
-            sum.offsets += counts.offsets;
-            for (state, count) in counts.groups_by_state {
-                *sum.groups_by_state.entry(state).or_default() += count;
-            }
-        }
-        sum
-    }
-}
-
-/// A group that the session may use. Commands concern this group, whatever group they name.
-pub struct GroupHandle {
-    shard: Shard<GroupMachine>,
-    group_id: Arc<str>,
-    commit_timeout: Duration,
-}
-
-impl GroupHandle {
-    async fn call(&self, command: Command) -> Result<Answer, CoordinatorError> {
-        self.shard.call_within(command, self.commit_timeout).await
-    }
-
-    /// JoinGroup; waits until the round is complete.
-    ///
-    /// # Errors
-    /// The shard does not answer.
-    pub async fn join(&self, join: Join) -> Result<Result<Joined, JoinRefused>, CoordinatorError> {
-        match self.shard.call(Command::Join(Join { group_id: self.group_id.clone(), ..join })).await? {
-            Answer::Join(answer) => Ok(answer),
-            _ => Err(CoordinatorError::OtherAnswer),
-        }
-    }
-
-    /// SyncGroup; waits until the leader has brought the assignments.
-    ///
-    /// # Errors
-    /// The shard does not answer.
-    pub async fn sync(&self, sync: Sync) -> Result<Result<Synced, GroupError>, CoordinatorError> {
-        match self.shard.call(Command::Sync(Sync { group_id: self.group_id.clone(), ..sync })).await? {
-            Answer::Sync(answer) => Ok(answer),
-            _ => Err(CoordinatorError::OtherAnswer),
-        }
-    }
-
-    /// Heartbeat.
-    ///
-    /// # Errors
-    /// The shard does not answer.
-    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Result<(), GroupError>, CoordinatorError> {
-        let heartbeat = Heartbeat { group_id: self.group_id.clone(), ..heartbeat };
-        match self.call(Command::Heartbeat(heartbeat)).await? {
-            Answer::Heartbeat(answer) => Ok(answer),
-            _ => Err(CoordinatorError::OtherAnswer),
-        }
-    }
-
-    /// LeaveGroup.
-    ///
-    /// # Errors
-    /// The shard does not answer.
-    pub async fn leave(&self, leave: Leave) -> Result<Result<Vec<Left>, GroupError>, CoordinatorError> {
-        match self.call(Command::Leave(Leave { group_id: self.group_id.clone(), ..leave })).await? {
-            Answer::Leave(answer) => Ok(answer),
-            _ => Err(CoordinatorError::OtherAnswer),
-        }
-    }
-
-    /// OffsetCommit.
-    ///
-    /// # Errors
-    /// The shard does not answer.
-    pub async fn commit(
-        &self,
-        commit: CommitOffsets,
-    ) -> Result<Result<Vec<Option<GroupError>>, GroupError>, CoordinatorError> {
-        let commit = CommitOffsets { group_id: self.group_id.clone(), ..commit };
-        match self.call(Command::CommitOffsets(commit)).await? {
-            Answer::Commit(answer) => Ok(answer),
-            _ => Err(CoordinatorError::OtherAnswer),
-        }
-    }
-
-    /// OffsetFetch.
-    ///
-    /// # Errors
-    /// The shard does not answer.
-    pub async fn fetch(&self, fetch: FetchOffsets) -> Result<Vec<FetchedTopic>, CoordinatorError> {
-        let fetch = FetchOffsets { group_id: self.group_id.clone(), ..fetch };
-        match self.call(Command::FetchOffsets(fetch)).await? {
-            Answer::Fetch(topics) => Ok(topics),
-            _ => Err(CoordinatorError::OtherAnswer),
-        }
-    }
-
-    /// OffsetDelete.
-    ///
-    /// # Errors
-    /// The shard does not answer.
-    pub async fn delete_offsets(
-        &self,
-        delete: DeleteOffsets,
-    ) -> Result<Result<Vec<DeletedOffsets>, GroupError>, CoordinatorError> {
-        let delete = DeleteOffsets { group_id: self.group_id.clone(), ..delete };
-        match self.call(Command::DeleteOffsets(delete)).await? {
-            Answer::DeleteOffsets(answer) => Ok(answer),
-            _ => Err(CoordinatorError::OtherAnswer),
-        }
+    /// The groups as metrics show them. Blocks the thread, which must not be one that answers requests. Shards that are
+    /// not loaded, or too busy, are left out.
+    pub fn summaries_blocking(&self) -> Vec<GroupSummary> {
+        let shards = self.shards().into_iter();
+        shards.filter_map(|shard| shard.inspect_blocking(INSPECT_LIMIT, GroupMachine::summaries)).flatten().collect()
     }
 }
