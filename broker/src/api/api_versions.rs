@@ -5,12 +5,11 @@
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
 use kafka_protocol::messages::{ApiKey, ApiVersionsResponse};
-use kafka_protocol::protocol::buf::ByteBuf;
-use kafka_protocol::protocol::{Decodable, HeaderVersion, StrBytes};
+use kafka_protocol::protocol::StrBytes;
 
 use super::{Api, Context, Entry, Outcome, TABLE};
 use crate::wire::clamped::Clamped;
-use crate::wire::primitive::compact_nullable_string;
+use crate::wire::messages::{self, ApiVersionsRequest};
 
 /// The row of the table.
 pub const ENTRY: Entry = Entry::of::<ApiVersions>("ApiVersions", 0..=5);
@@ -20,43 +19,12 @@ const REBOOTSTRAP_REQUIRED: i16 = 129;
 
 struct ApiVersions;
 
-/// The request up to version 5; crate kafka-protocol knows it up to 4.
-#[derive(Debug, Default)]
-struct Request {
-    client_software_name: StrBytes,
-    client_software_version: StrBytes,
-    cluster_id: Option<StrBytes>,
-    node_id: i32,
-}
-
-impl Decodable for Request {
-    fn decode<B: ByteBuf>(buf: &mut B, version: i16) -> anyhow::Result<Self> {
-        let mut request = Request { node_id: -1, ..Request::default() };
-        if version >= 3 {
-            request.client_software_name = compact_nullable_string(buf)?.unwrap_or_default();
-            request.client_software_version = compact_nullable_string(buf)?.unwrap_or_default();
-        }
-        if version >= 5 {
-            request.cluster_id = compact_nullable_string(buf)?;
-            request.node_id = buf.try_get_i32()?;
-        }
-        Ok(request)
-    }
-}
-
-impl HeaderVersion for Request {
-    fn header_version(version: i16) -> i16 {
-        if version >= 3 { 2 } else { 1 }
-    }
-}
-
 impl Api for ApiVersions {
     const KEY: i16 = ApiKey::ApiVersions as i16;
-    type Request = Request;
-    /// The layout of version 5 is that of 4.
-    type Response = Clamped<ApiVersionsResponse, 4>;
+    type Request = ApiVersionsRequest;
+    type Response = messages::ApiVersionsResponse;
 
-    async fn handle(ctx: Context, request: Request) -> Outcome<Self::Response> {
+    async fn handle(ctx: Context, request: ApiVersionsRequest) -> Outcome<Self::Response> {
         let names_valid = ctx.version < 3
             || (is_software_name(&request.client_software_name) && is_software_name(&request.client_software_version));
         let answer = if !names_valid {
@@ -91,7 +59,7 @@ fn is_software_name(name: &str) -> bool {
     edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(inner)
 }
 
-fn is_for_another_node(ctx: &Context, request: &Request) -> bool {
+fn is_for_another_node(ctx: &Context, request: &ApiVersionsRequest) -> bool {
     let other_cluster = request.cluster_id.as_ref().is_some_and(|id| **id != *ctx.node.cluster_id);
     let other_node = request.node_id != -1 && request.node_id != ctx.node.node_id.0;
     request.cluster_id.is_some() && request.node_id != -1 && (other_cluster || other_node)

@@ -1,8 +1,6 @@
 //! The few primitive types of the protocol that we read by hand.
 
 use bytes::Buf;
-use kafka_protocol::protocol::StrBytes;
-use kafka_protocol::protocol::buf::ByteBuf;
 
 /// The bytes do not hold the value that was to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,14 +30,4 @@ pub fn unsigned_varint(buf: &mut impl Buf) -> Result<u32, PrimitiveError> {
         }
     }
     Err(PrimitiveError::VarintTooLong)
-}
-
-/// COMPACT_NULLABLE_STRING: length plus one as varint, 0 for null.
-///
-/// # Errors
-/// See [`PrimitiveError`].
-pub fn compact_nullable_string(buf: &mut impl ByteBuf) -> Result<Option<StrBytes>, PrimitiveError> {
-    let Some(length) = unsigned_varint(buf)?.checked_sub(1) else { return Ok(None) };
-    let bytes = buf.try_get_bytes(length as usize).map_err(|_| PrimitiveError::Truncated)?;
-    StrBytes::try_from(bytes).map(Some).map_err(|_| PrimitiveError::NotText)
 }

@@ -6,6 +6,7 @@
 mod definition;
 mod field;
 
+pub mod api_versions;
 pub mod delete_groups;
 pub mod describe_log_dirs;
 pub mod offset_commit;
@@ -18,12 +19,15 @@ use kafka_protocol::messages;
 
 use super::clamped::Clamped;
 
+pub use api_versions::ApiVersionsRequest;
 pub use delete_groups::DeleteGroupsResponse;
 pub use describe_log_dirs::DescribeLogDirsResponse;
 pub use field::FieldError;
 pub use offset_commit::{OffsetCommitRequest, OffsetCommitResponse};
 pub use offset_fetch::{OffsetFetchRequest, OffsetFetchResponse};
 
+/// The answer to ApiVersions up to version 5, whose layout is that of version 4.
+pub type ApiVersionsResponse = Clamped<messages::ApiVersionsResponse, 4>;
 /// ListOffsets up to version 11, which adds the special timestamp -6 (KIP-1023).
 pub type ListOffsetsRequest = Clamped<messages::ListOffsetsRequest, 10>;
 /// The answer to it, whose layout is that of version 10.

@@ -64,6 +64,7 @@ where
 
 #[test]
 fn every_version_is_read_and_written_as_kafka_does() {
+    holds::<ApiVersionsRequest, messages::ApiVersionsRequest>("ApiVersionsRequest", 6, 4);
     holds::<OffsetCommitRequest, messages::OffsetCommitRequest>("OffsetCommitRequest", 9, 9);
     holds::<WireRequest, messages::OffsetFetchRequest>("OffsetFetchRequest", 10, 9);
     holds::<DescribeLogDirsResponse, messages::DescribeLogDirsResponse>("DescribeLogDirsResponse", 5, 4);
