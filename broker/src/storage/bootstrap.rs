@@ -1,38 +1,31 @@
-//! The snapshot with which a metadata log begins: the levels of the features, between a snapshot's header and footer
-//! (Kafka: BootstrapMetadata, written by `kafka-storage format` as the snapshot of offset 0).
+//! The snapshot with which a metadata log begins: the levels of the features (Kafka: BootstrapMetadata, written by
+//! `kafka-storage format` as the snapshot of offset 0).
 
 use base::TimestampMs;
-use cluster::Record;
 use cluster::records::FeatureLevelRecord;
-use cluster::records::control::{ControlRecord, SnapshotFooterRecord, SnapshotHeaderRecord};
-use record_batch::{BatchBuilder, BuildError, RecordData};
+use record_batch::BuildError;
 
-/// Name of the snapshot that ends before offset 0, at epoch 0.
-pub(super) const FILE: &str = "00000000000000000000-0000000000.checkpoint";
+use crate::runtime::controller::store::snapshot::{SnapshotContent, SnapshotId, encode};
+
+/// The snapshot that ends before offset 0, at epoch 0.
+const BOOTSTRAP: SnapshotId = SnapshotId { end_offset: 0, epoch: 0 };
+
+/// Name of its file.
+pub(super) fn file_name() -> String {
+    BOOTSTRAP.file_name()
+}
 
 /// Content of the file.
 pub(super) fn snapshot(features: &[(&str, i16)], now_ms: TimestampMs) -> Result<Vec<u8>, BuildError> {
-    let header = SnapshotHeaderRecord { version: 0, last_contained_log_timestamp: now_ms };
-    let mut content = control_batch(0, &ControlRecord::SnapshotHeader(header), now_ms)?;
-    let mut batch = BatchBuilder::new(1).partition_leader_epoch(0);
-    for (name, level) in features {
-        let mut frame = Vec::new();
-        Record::FeatureLevel(FeatureLevelRecord { name: (*name).to_owned(), feature_level: *level }).encode(&mut frame);
-        batch.append(&RecordData::new(now_ms).value(&frame));
-    }
-    let end = batch.next_offset();
-    if batch.record_count() > 0 {
-        content.extend(batch.build()?);
-    }
-    let footer = ControlRecord::SnapshotFooter(SnapshotFooterRecord { version: 0 });
-    content.extend(control_batch(end, &footer, now_ms)?);
-    Ok(content)
-}
-
-fn control_batch(offset: i64, record: &ControlRecord, now_ms: TimestampMs) -> Result<Vec<u8>, BuildError> {
-    let mut batch = BatchBuilder::new(offset).partition_leader_epoch(0).control();
-    batch.append(&RecordData::new(now_ms).key(&record.key()).value(&record.value()));
-    batch.build()
+    let level = |(name, feature_level): &(&str, i16)| {
+        FeatureLevelRecord { name: (*name).to_owned(), feature_level: *feature_level }.into()
+    };
+    let content = SnapshotContent {
+        last_timestamp_ms: now_ms,
+        records: features.iter().map(level).collect(),
+        ..SnapshotContent::default()
+    };
+    encode(BOOTSTRAP, &content, now_ms)
 }
 
 #[cfg(test)]

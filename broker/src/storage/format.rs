@@ -108,7 +108,7 @@ pub(super) fn write_bootstrap(
     let directory = path.join(METADATA_PARTITION);
     disk.create_dir(&directory).map_err(unusable(&directory))?;
     let content = bootstrap::snapshot(features, now_ms)?;
-    replace_file(disk, &directory.join(bootstrap::FILE), &content).map_err(unusable(&directory))?;
+    replace_file(disk, &directory.join(bootstrap::file_name()), &content).map_err(unusable(&directory))?;
     disk.sync_dir(path).map_err(unusable(path))
 }
 

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{NodeId, PartitionIndex, TopicId};
+use imbl::ordmap::DiffItem;
 
-use super::{ConfigResource, MetadataImage, TopicImage};
+use super::{ConfigResource, MetadataImage, PartitionImage, TopicImage};
 
 /// The changes. Something that came and went in between is not mentioned.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,31 +46,40 @@ impl MetadataDelta {
     /// records in between.
     pub fn between(old: &MetadataImage, new: &MetadataImage) -> MetadataDelta {
         let mut delta = MetadataDelta::default();
-        for (id, topic) in &old.topics {
-            if !new.topics.contains_key(id) {
-                delta.topics_deleted.insert(*id, Arc::clone(topic));
+        // The maps compare by shared structure, so that this costs as much as the change, not as the cluster.
+        for item in old.topics.diff(&new.topics) {
+            match item {
+                DiffItem::Add(id, topic) => {
+                    delta.topics_created.insert(*id);
+                    delta.partitions_differ(&[], topic);
+                }
+                DiffItem::Update { old: (_, before), new: (_, topic) } => {
+                    delta.partitions_differ(before.partitions(), topic);
+                }
+                DiffItem::Remove(id, topic) => {
+                    delta.topics_deleted.insert(*id, Arc::clone(topic));
+                }
             }
         }
-        for (id, topic) in &new.topics {
-            let before = old.topics.get(id);
-            if before.is_none() {
-                delta.topics_created.insert(*id);
-            }
-            let known = before.map_or(&[][..], |topic| topic.partitions());
-            let changed =
-                topic.partitions().iter().enumerate().filter(|(i, partition)| known.get(*i) != Some(partition));
-            delta.partitions_changed.extend(changed.map(|(i, _)| (*id, i as PartitionIndex)));
-        }
-        let resources = old.configs.keys().chain(new.configs.keys());
-        let changed = resources.filter(|resource| old.configs.get(*resource) != new.configs.get(*resource));
-        delta.configs_changed.extend(changed.cloned());
-        let brokers = old.brokers.keys().chain(new.brokers.keys());
-        delta.brokers_changed.extend(brokers.filter(|id| old.brokers.get(*id) != new.brokers.get(*id)));
+        delta.configs_changed.extend(old.configs.diff(&new.configs).map(|item| changed_key(item).clone()));
+        delta.brokers_changed.extend(old.brokers.diff(&new.brokers).map(|item| *changed_key(item)));
         delta.features_changed = old.features != new.features;
         delta.security_changed = old.scram != new.scram
             || old.acls != new.acls
             || old.client_quotas != new.client_quotas
             || old.delegation_tokens != new.delegation_tokens;
         delta
+    }
+
+    fn partitions_differ(&mut self, before: &[PartitionImage], topic: &TopicImage) {
+        let numbered = topic.partitions().iter().enumerate();
+        let changed = numbered.filter(|(i, partition)| before.get(*i) != Some(partition));
+        self.partitions_changed.extend(changed.map(|(i, _)| (topic.id, i as PartitionIndex)));
+    }
+}
+
+fn changed_key<'a, K, V>(item: DiffItem<'a, 'a, K, V>) -> &'a K {
+    match item {
+        DiffItem::Add(key, _) | DiffItem::Remove(key, _) | DiffItem::Update { new: (key, _), .. } => key,
     }
 }

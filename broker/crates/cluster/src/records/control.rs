@@ -34,6 +34,9 @@ messages! {
         [0] version: i16,
         /// Timestamp of the last record that the snapshot covers.
         [0] last_contained_log_timestamp: TimestampMs,
+        /// Raft index of the last entry that the snapshot covers, -1 in a snapshot of Kafka or of formatting. Ours: the
+        /// raft counts batches where Kafka counts records, and no other field of the files holds the count.
+        [0, tag 7700, default -1] raft_index: i64,
     }
 
     /// Last record of a snapshot.
@@ -86,6 +89,17 @@ messages! {
         [0] version: i16,
         /// The voters.
         [0] voters: Vec<Voter>,
+        /// The sets that must each agree while the quorum changes (joint consensus); empty when there is only one, which
+        /// is `voters`. Ours: Kafka changes one voter at a time.
+        [0, tag 7700] joint_sets: Vec<VoterIds>,
+        /// Nodes that follow the log and do not vote. Ours.
+        [0, tag 7701] learners: Vec<Voter>,
+    }
+
+    /// Ids of one of the sets of a quorum that changes.
+    VoterIds {
+        /// The voters.
+        [0] ids: Vec<NodeId>,
     }
 }
 
