@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
+mod documents;
 mod edges;
 mod floors;
-mod protocol;
 mod sizes;
 mod source;
 mod words;

@@ -1,4 +1,5 @@
-//! docs/protocol.md is made from the table of APIs.
+//! Documents that say what the code says: docs/protocol.md is made from the table of APIs, and docs/configuration.md names
+//! every setting of our own.
 
 use std::fmt::Write;
 
@@ -6,6 +7,8 @@ use monedula::api::{Order, TABLE};
 
 use super::source;
 
+const CONFIGURATION: &str = "docs/configuration.md";
+const SETTINGS: &str = "broker/crates/cluster/src/configs/data/monedula.tsv";
 const DOCUMENT: &str = "docs/protocol.md";
 const HEAD: &str = "\
 # The Kafka APIs that a node serves
@@ -43,4 +46,14 @@ fn the_document_says_what_the_table_says() {
 #[test]
 fn the_table_is_sorted_and_names_each_api_once() {
     assert!(TABLE.windows(2).all(|pair| pair[0].key < pair[1].key));
+}
+
+#[test]
+fn every_setting_of_our_own_is_explained() {
+    let (table, page) = (source::read(SETTINGS), source::read(CONFIGURATION));
+    for row in table.lines().filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = row.split('\t').collect();
+        let line = format!("| `{}` | `{}` | {} |", fields[0], fields[2], fields[8]);
+        assert!(page.contains(&line), "{CONFIGURATION} has no line\n{line}");
+    }
 }
