@@ -74,10 +74,12 @@ impl File {
         lines.map(|(index, line)| (index + 1, line)).filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
-    /// True for code that only tests run.
+    /// True for code that is not part of the program.
     pub fn is_test(&self) -> bool {
         self.path.starts_with("protocol-tests/")
             || self.path.contains("/tests/")
+            || self.path.contains("/examples/")
+            || self.path.contains("/benches/")
             || self.path.ends_with("/tests.rs")
             || self.path.ends_with("/testing.rs")
     }
