@@ -1,5 +1,5 @@
 //! Writes a partition `t-0` of many segments below a directory, for Kafka's own tools to read: plain, compressed,
-//! idempotent and transactional batches. `write_log DIRECTORY [MEGABYTES]`.
+//! idempotent and transactional batches. `write_log DIRECTORY [MEGABYTES [TOPIC_ID]]`.
 #![allow(clippy::unwrap_used, reason = "a tool for the hand: it may stop with a panic")]
 
 use std::path::Path;
@@ -14,12 +14,13 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let home = arguments.next().unwrap();
     let megabytes: u64 = arguments.next().map_or(4, |text| text.parse().unwrap());
+    let topic_id = arguments.next().unwrap_or_else(|| "4L6g3nShT-eMCtK--X86sw".to_owned());
     let home = Path::new(&home);
     RealDisk.create_dir(home).unwrap();
     let mut log = Log::open(LogOptions {
         partition: TopicPartition::new("t", 0),
         directory: home.join("t-0"),
-        topic_id: Some("4L6g3nShT-eMCtK--X86sw".parse().unwrap()),
+        topic_id: Some(topic_id.parse().unwrap()),
         config: Arc::new(LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() }),
         files: FileCache::new(Arc::new(RealDisk), 10),
         recovery_point: 0,

@@ -266,7 +266,9 @@ impl Active {
     ) -> Result<(), StorageError> {
         let segment = &self.segment;
         let stored = IndexEntry { relative_offset: segment.relative(batch.last_offset), position: position as u32 };
-        let index = segment.index(disk, directory).context("read", &segment.path(directory, FileKind::Index))?;
+        let index = segment
+            .index(disk, directory)
+            .map_err(|error| StorageError::new("read", &segment.path(directory, FileKind::Index), error))?;
         // In memory the first offset serves better: a reader that asks for it need not begin at the entry before.
         index.push(IndexEntry { relative_offset: segment.relative(batch.base_offset), ..stored });
         self.index.pending.extend(stored.to_bytes());

@@ -12,7 +12,7 @@ use common::*;
 use partition_log::disk::Disk;
 use partition_log::formats::offset_checkpoint::{self, Offsets};
 use partition_log::names::{LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT};
-use partition_log::{AppendScratch, Log, SimDisk};
+use partition_log::{Log, SimDisk};
 
 /// What the run knows to be true of the log at any moment.
 #[derive(Default, Clone)]
@@ -29,7 +29,6 @@ struct Run {
     place: Place,
     log: Option<Log>,
     promise: Promise,
-    scratch: AppendScratch,
     next_timestamp: i64,
     next_sequence: i32,
 }
@@ -48,14 +47,7 @@ impl Run {
             config.file_delete_delay_ms = 0;
         });
         place.open_max = 2;
-        let mut run = Run {
-            place,
-            log: None,
-            promise: Promise::default(),
-            scratch: AppendScratch::default(),
-            next_timestamp: 1,
-            next_sequence: 0,
-        };
+        let mut run = Run { place, log: None, promise: Promise::default(), next_timestamp: 1, next_sequence: 0 };
         run.log = Some(run.place.open().map_err(text)?.log);
         Ok(run)
     }

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use rustix::fs::FlockOperation;
@@ -21,8 +21,25 @@ const WRITE_SLICES_MAX: usize = 1024;
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RealDisk;
 
+/// `f_type` of tmpfs (Linux: TMPFS_MAGIC).
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    /// Whether it lies on tmpfs, once somebody had to know.
+    in_memory: OnceLock<bool>,
+}
+
+impl RealFile {
+    fn is_in_memory(&self) -> io::Result<bool> {
+        if let Some(known) = self.in_memory.get() {
+            return Ok(*known);
+        }
+        let in_memory = rustix::fs::fstatfs(&self.file)?.f_type as i64 == TMPFS_MAGIC;
+        Ok(*self.in_memory.get_or_init(|| in_memory))
+    }
+}
 
 #[derive(Debug)]
 struct RealLock {
@@ -45,7 +62,7 @@ impl Disk for RealDisk {
                 options.create(true).truncate(true);
             }
         }
-        Ok(Arc::new(RealFile(options.open(path)?)))
+        Ok(Arc::new(RealFile { file: options.open(path)?, in_memory: OnceLock::new() }))
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
@@ -122,7 +139,7 @@ impl DiskFile for RealFile {
     fn read_at(&self, position: u64, buf: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buf.len() {
-            match self.0.read_at(&mut buf[filled..], position + filled as u64) {
+            match self.file.read_at(&mut buf[filled..], position + filled as u64) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -136,12 +153,15 @@ impl DiskFile for RealFile {
         let mut filled = 0;
         while filled < buf.len() {
             let mut slices = [IoSliceMut::new(&mut buf[filled..])];
-            match rustix::io::preadv2(&self.0, &mut slices, position + filled as u64, ReadWriteFlags::NOWAIT) {
+            match rustix::io::preadv2(&self.file, &mut slices, position + filled as u64, ReadWriteFlags::NOWAIT) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(Errno::INTR) => {}
-                // The first: not in memory. The others: a file system without the flag.
-                Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return Ok(None),
+                Err(Errno::AGAIN) => return Ok(None),
+                // A file system without the flag: one that lives in memory never waits.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    return if self.is_in_memory()? { self.read_at(position, buf).map(Some) } else { Ok(None) };
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -150,7 +170,7 @@ impl DiskFile for RealFile {
 
     fn write_at(&self, position: u64, slices: &mut [IoSlice<'_>]) -> io::Result<()> {
         if let [only] = slices {
-            return self.0.write_all_at(only, position);
+            return self.file.write_all_at(only, position);
         }
         let mut slices = slices;
         let mut position = position;
@@ -158,7 +178,7 @@ impl DiskFile for RealFile {
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
             let count = slices.len().min(WRITE_SLICES_MAX);
-            match rustix::io::pwritev(&self.0, &slices[..count], position) {
+            match rustix::io::pwritev(&self.file, &slices[..count], position) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     position += written as u64;
@@ -172,19 +192,19 @@ impl DiskFile for RealFile {
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
-        self.0.set_len(len_bytes)
+        self.file.set_len(len_bytes)
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.file.as_fd())
     }
 }
 

@@ -307,12 +307,12 @@ impl Log {
         now_ms: TimestampMs,
     ) -> Result<bool, AppendError> {
         let shared = &self.shared;
-        let path = self.active.segment.log_path(&shared.directory);
-        let file = self.active.segment.file(&shared.files, &shared.directory);
-        let file = file.map_err(|error| StorageError::new("open", &path, error))?;
-        self.active
-            .must_roll(file.file.as_ref(), &self.config, len_bytes, max_timestamp, last_offset, now_ms)
-            .map_err(|error| AppendError::Storage(StorageError::new("read", &path, error)))
+        let segment = self.active.segment.clone();
+        let storage = |error| StorageError::new("read", &segment.log_path(&shared.directory), error);
+        let file = segment.file(&shared.files, &shared.directory).map_err(storage)?;
+        let rolls =
+            self.active.must_roll(file.file.as_ref(), &self.config, len_bytes, max_timestamp, last_offset, now_ms);
+        Ok(rolls.map_err(storage)?)
     }
 
     /// Writes batches at the end of the active segment and makes their effects the log's state. When the write fails,
@@ -327,11 +327,10 @@ impl Log {
         let shared = self.shared.clone();
         let segment = self.active.segment.clone();
         let position = segment.size_bytes();
-        let path = segment.log_path(&shared.directory);
-        let file = segment.file(&shared.files, &shared.directory);
-        let file = file.map_err(|error| StorageError::new("open", &path, error))?;
+        let storage = |error| StorageError::new("write", &segment.log_path(&shared.directory), error);
+        let file = segment.file(&shared.files, &shared.directory).map_err(storage)?;
         if let Err(error) = file.file.write_at(position, slices) {
-            let error = StorageError::new("write", &path, error);
+            let error = storage(error);
             // A full volume is no fault of the device: with the torn end gone the log is as it was.
             let undone = error.is_full() && file.file.set_len(position).is_ok();
             self.failed = !undone;

@@ -31,7 +31,8 @@ pub enum AppendOrigin {
 /// State of all producers of a log.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Producers {
-    entries: BTreeMap<ProducerId, ProducerEntry>,
+    /// Boxed, because the map's nodes have room for eleven of them and most logs know one or two.
+    entries: BTreeMap<ProducerId, Box<ProducerEntry>>,
     /// Open transactions: first offset and producer.
     ongoing: BTreeMap<Offset, ProducerId>,
     /// Ended transactions whose marker is not below the high watermark: first offset and offset of the marker.
@@ -60,13 +61,13 @@ impl Producers {
             if let Some(first_offset) = entry.current_txn_first_offset {
                 producers.ongoing.insert(first_offset, entry.producer_id);
             }
-            producers.entries.insert(entry.producer_id, entry);
+            producers.entries.insert(entry.producer_id, Box::new(entry));
         }
         Ok(producers)
     }
 
     pub(crate) fn to_snapshot(&self) -> Vec<u8> {
-        snapshot::encode(self.entries.values())
+        snapshot::encode(self.entries.values().map(Box::as_ref))
     }
 
     pub(crate) fn end_offset(&self) -> Offset {
@@ -78,11 +79,11 @@ impl Producers {
     }
 
     pub(crate) fn get(&self, producer_id: ProducerId) -> Option<&ProducerEntry> {
-        self.entries.get(&producer_id)
+        self.entries.get(&producer_id).map(Box::as_ref)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ProducerEntry> {
-        self.entries.values()
+        self.entries.values().map(Box::as_ref)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -128,7 +129,12 @@ impl Producers {
     /// Takes over what was staged; `end_offset` is the log's end after the write.
     pub(crate) fn commit(&mut self, staged: &mut Staged, end_offset: Offset) {
         for entry in staged.entries.drain(..) {
-            self.entries.insert(entry.producer_id, entry);
+            match self.entries.get_mut(&entry.producer_id) {
+                Some(known) => **known = entry,
+                None => {
+                    self.entries.insert(entry.producer_id, Box::new(entry));
+                }
+            }
         }
         self.ongoing.extend(staged.started.drain(..));
         self.advance_to(end_offset);

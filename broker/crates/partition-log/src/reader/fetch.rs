@@ -9,7 +9,7 @@ use record_batch::{BatchHeader, HEADER_LEN, HeaderError};
 
 use super::{Access, FileSlice, LogOffsets, LogReader, ReadRequest, ReadResult};
 use crate::disk::DiskFile;
-use crate::errors::{IoContext, ReadError, StorageError};
+use crate::errors::{ReadError, StorageError};
 use crate::names::FileKind;
 use crate::offset_index::OffsetEntries;
 use crate::segment::Segment;
@@ -41,7 +41,7 @@ struct Reading<'a> {
     /// Bytes that were written when the read began.
     end: u64,
     access: Access,
-    path: std::path::PathBuf,
+    directory: &'a std::path::Path,
 }
 
 enum Found {
@@ -156,7 +156,7 @@ impl LogReader {
         Ok((offsets, None))
     }
 
-    fn begin<'a>(&self, segment: &'a Arc<Segment>, access: Access) -> Result<Option<Reading<'a>>, ReadError> {
+    fn begin<'a>(&'a self, segment: &'a Arc<Segment>, access: Access) -> Result<Option<Reading<'a>>, ReadError> {
         let end = segment.size_bytes();
         if end == 0 {
             return Ok(None);
@@ -168,14 +168,16 @@ impl LogReader {
                 segment.index_in_memory().ok_or(ReadError::WouldBlock)?,
             ),
             Access::Wait => {
-                let path = segment.log_path(directory);
-                let file = segment.file(&self.shared.files, directory).context("open", &path)?;
-                let index = segment.index(self.shared.files.disk().as_ref(), directory);
-                (file, index.context("read", &segment.path(directory, FileKind::Index))?)
+                let file = segment
+                    .file(&self.shared.files, directory)
+                    .map_err(|error| StorageError::new("open", &segment.log_path(directory), error))?;
+                let index = segment
+                    .index(self.shared.files.disk().as_ref(), directory)
+                    .map_err(|error| StorageError::new("read", &segment.path(directory, FileKind::Index), error))?;
+                (file, index)
             }
         };
-        let path = segment.log_path(directory);
-        Ok(Some(Reading { segment, file: file.file.clone(), index, end, access, path }))
+        Ok(Some(Reading { segment, file: file.file.clone(), index, end, access, directory }))
     }
 }
 
@@ -193,7 +195,8 @@ impl Reading<'_> {
             Access::Wait => self.file.read_at(position, &mut bytes).map(Some),
             Access::NoWait => self.file.read_at_nowait(position, &mut bytes),
         };
-        let read = read.map_err(|error| StorageError::new("read", &self.path, error))?;
+        let failed = |error| StorageError::new("read", &self.segment.log_path(self.directory), error);
+        let read = read.map_err(failed)?;
         bytes.truncate(read.ok_or(ReadError::WouldBlock)?);
         Ok(Window { bytes, position })
     }
