@@ -17,6 +17,7 @@ use coordinator::group::{Answer, Command, GroupConfig, GroupError, GroupMachine,
 
 use tokio::sync::Notify;
 
+use crate::config::GroupsConfig;
 use crate::runtime::coordinator::error::CoordinatorError;
 use crate::runtime::coordinator::log::ShardLog;
 use crate::runtime::coordinator::shard::{Asked, Shard, ShardOwnership, start_shard};
@@ -33,6 +34,8 @@ const INSPECT_LIMIT: Duration = Duration::from_secs(1);
 
 /// A partition of `__consumer_offsets` that this node leads.
 pub struct Leadership<L> {
+    /// Id of the topic.
+    pub topic_id: TopicId,
     /// Index of the partition.
     pub partition: PartitionIndex,
     /// Epoch of the leadership.
@@ -43,7 +46,7 @@ pub struct Leadership<L> {
 
 #[derive(Clone)]
 struct Led {
-    leader_epoch: LeaderEpoch,
+    of: (TopicId, LeaderEpoch),
     shard: Shard<GroupMachine>,
     ownership: Arc<ShardOwnership>,
 }
@@ -66,6 +69,22 @@ pub struct GroupCoordinator {
 }
 
 impl GroupCoordinator {
+    /// No group yet, under the settings of the node.
+    pub fn from_config(config: &GroupsConfig, clock: Arc<dyn Clock>, tasks: Tasks) -> Self {
+        let millis = u64::try_from(config.commit_timeout_ms).unwrap_or(0);
+        let rules = GroupConfig {
+            session_timeout_min_ms: config.session_timeout_min_ms,
+            session_timeout_max_ms: config.session_timeout_max_ms,
+            group_size_max: usize::try_from(config.members_max).unwrap_or(0),
+            initial_rebalance_delay_ms: config.initial_rebalance_delay_ms,
+            offset_metadata_len_max: usize::try_from(config.offset_metadata_bytes_max).unwrap_or(0),
+            offsets_retention_ms: config.offsets_retention_ms,
+            offsets_retention_check_interval_ms: config.offsets_retention_check_interval_ms,
+            ..GroupConfig::default()
+        };
+        GroupCoordinator::new(rules, Duration::from_millis(millis), clock, tasks)
+    }
+
     /// No group yet. `commit_timeout` is `offsets.commit.timeout.ms`.
     pub fn new(config: GroupConfig, commit_timeout: Duration, clock: Arc<dyn Clock>, tasks: Tasks) -> Self {
         GroupCoordinator {
@@ -83,13 +102,14 @@ impl GroupCoordinator {
     pub fn set_leaderships<L: ShardLog>(&self, partition_count: i32, led: Vec<Leadership<L>>) {
         let before = self.published.load();
         let mut shards = BTreeMap::new();
-        for Leadership { partition, leader_epoch, log } in led {
-            // A new epoch of the same leader changes nothing in the log, so the loaded state still holds.
-            let (shard, ownership) = match before.shards.get(&partition).cloned() {
-                Some(led) => (led.shard, led.ownership),
+        for Leadership { topic_id, partition, leader_epoch, log } in led {
+            let of = (topic_id, leader_epoch);
+            // Under another epoch somebody else may have led in between, and then what is loaded is out of date.
+            let (shard, ownership) = match before.shards.get(&partition).filter(|led| led.of == of) {
+                Some(led) => (led.shard.clone(), led.ownership.clone()),
                 None => self.load_shard(partition, log),
             };
-            shards.insert(partition, Led { leader_epoch, shard, ownership });
+            shards.insert(partition, Led { of, shard, ownership });
         }
         self.published.store(Arc::new(Published { partition_count, shards }));
     }
@@ -116,9 +136,9 @@ impl GroupCoordinator {
         self.topic_wanted.notified().await;
     }
 
-    /// Partitions led, with the epochs of their leaderships; those whose leadership is unchanged need not be set again.
-    pub fn leaderships(&self) -> Vec<(PartitionIndex, LeaderEpoch)> {
-        self.published.load().shards.iter().map(|(partition, led)| (*partition, led.leader_epoch)).collect()
+    /// True when this node leads a partition of `__consumer_offsets`.
+    pub fn is_loaded(&self) -> bool {
+        !self.published.load().shards.is_empty()
     }
 
     /// The topics are gone: their offsets are removed from every group.

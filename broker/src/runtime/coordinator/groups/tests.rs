@@ -31,6 +31,7 @@ impl Bed {
     /// Leads `partitions`, and waits until they are loaded.
     async fn lead(&self, partitions: &[i32]) {
         let led = partitions.iter().map(|partition| Leadership {
+            topic_id: TopicId::ZERO,
             partition: *partition,
             leader_epoch: 0,
             log: self.logs[*partition as usize].clone(),
