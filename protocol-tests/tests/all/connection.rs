@@ -105,3 +105,14 @@ fn an_idle_connection_is_closed_after_connections_max_idle_ms() {
     }
     assert!(idle.is_closed_within(LIMIT));
 }
+
+#[test]
+fn a_frame_over_socket_request_max_bytes_closes_the_connection() {
+    let broker = Broker::start(&[("socket.request.max.bytes", "100000")]);
+    let mut client = broker.client();
+    let topic = fresh_topic(&mut client, &[]);
+    append(&mut client, &topic, &Batch::of(&[&"x".repeat(90_000)]));
+    client.send(9, &produce_request(&topic, 0, -1, Batch::of(&[&"x".repeat(100_000)]).bytes()));
+    assert!(client.is_closed_within(LIMIT));
+    assert_eq!(end_offset(&mut broker.client(), &topic), 1);
+}

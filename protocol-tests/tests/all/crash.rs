@@ -178,6 +178,20 @@ fn bl_143_committed_offsets_survive_a_kill() {
 }
 
 #[test]
+fn a_static_member_survives_the_restart_of_its_coordinator() {
+    let mut broker = Broker::start(&[]);
+    let mut member = Member::with_instance(&broker, "static", "one");
+    member.session_ms = 60_000;
+    member.become_stable();
+    broker.kill();
+    broker.restart();
+    let mut again = Member::with_instance(&broker, "static", "one");
+    let answer = again.join();
+    assert_eq!((answer.error_code, answer.generation_id), (codes::NONE, member.generation), "no rebalance");
+    assert_eq!(again.sync(&[]).assignment.as_ref(), b"all");
+}
+
+#[test]
 fn topics_configs_and_ids_survive_an_orderly_stop_and_a_kill() {
     let mut broker = Broker::start(&[]);
     let mut client = broker.client();

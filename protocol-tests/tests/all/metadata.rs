@@ -104,8 +104,11 @@ fn bl_067_an_invalid_name_is_not_created() {
 
 #[test]
 fn bl_067_the_broker_setting_off_means_never() {
-    let broker = Broker::start(&[("auto.create.topics.enable", "false")]);
+    let own = [("auto.create.topics.enable", "false"), ("delete.topic.enable", "false")];
+    let broker = Broker::start(&own);
     let mut client = broker.client();
+    let topic = fresh_topic(&mut client, &[]);
+    assert_eq!(crate::topics::delete_code(&mut client, &topic), codes::TOPIC_DELETION_DISABLED);
     for version in [0, 3, 12] {
         for _ in 0..5 {
             assert_eq!(

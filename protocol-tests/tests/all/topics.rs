@@ -9,12 +9,17 @@ use protocol_tests::ops::*;
 use protocol_tests::{Batch, Broker, Client, codes, eventually, unique};
 use uuid::Uuid;
 
-/// Deletes a topic and waits until Metadata no longer knows it.
-pub fn delete(client: &mut Client, topic: &str) {
+/// Asks for the deletion of a topic; gives the code.
+pub fn delete_code(client: &mut Client, topic: &str) -> i16 {
     let request = DeleteTopicsRequest::default()
         .with_topics(vec![DeleteTopicState::default().with_name(Some(topic_name(topic)))])
         .with_timeout_ms(20_000);
-    assert_eq!(client.call(6, &request).responses[0].error_code, codes::NONE);
+    client.call(6, &request).responses[0].error_code
+}
+
+/// Deletes a topic and waits until Metadata no longer knows it.
+pub fn delete(client: &mut Client, topic: &str) {
+    assert_eq!(delete_code(client, topic), codes::NONE);
     eventually("the topic goes away", SOON, || {
         (metadata(client, &[topic]).topics[0].error_code == codes::UNKNOWN_TOPIC_OR_PARTITION).then_some(())
     });
