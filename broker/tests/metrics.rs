@@ -10,6 +10,7 @@ use cluster::Record;
 use cluster::image::{MetadataDelta, MetadataImage};
 use cluster::records::{Endpoint, PartitionRecord, RegisterBrokerRecord, TopicRecord};
 use monedula::observe::cluster::{ClusterSource, Granularity, PartitionView};
+use monedula::observe::disks::{DiskSource, DiskView};
 use monedula::observe::groups::{CommittedView, GroupSource, GroupView};
 use monedula::observe::{BrokerState, Health, Metrics, TopicCounter};
 
@@ -42,7 +43,6 @@ fn partitions() -> Vec<PartitionView> {
         high_watermark,
         size_bytes: 4096,
         segments: 2,
-        producers: 1,
     };
     vec![view(0, 12), view(1, 10)]
 }
@@ -60,11 +60,16 @@ fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
         node_id: ONE,
         image: Box::new(move || image.clone()),
         partitions: Box::new(partitions),
+        offline_partitions: Box::new(|| 1),
         is_active_controller: Box::new(move || is_active_controller),
         min_insync_replicas_default: 1,
         granularity,
     });
     metrics.add_source(GroupSource { groups: Box::new(groups), partitions: Box::new(partitions), granularity });
+    let disk = || DiskView { directory: "data".to_owned(), total_bytes: 100, free_bytes: 40 };
+    metrics.add_source(DiskSource { read: Box::new(move || vec![disk()]), directories: 2 });
+    let _open = metrics.connection_opened(&"PLAINTEXT".into());
+    drop(metrics.connection_opened(&"PLAINTEXT".into()));
     let health = Arc::new(Health::default());
     health.set(BrokerState::Running);
     metrics.add_source(health);
@@ -103,7 +108,11 @@ kafka_server_replicamanager_underreplicatedpartitions 1
 kafka_server_replicamanager_underminisrpartitioncount 0
 kafka_server_replicamanager_atminisrpartitioncount 2
 kafka_server_replicamanager_reassigningpartitions 0
-kafka_server_replicamanager_produceridcount 2
+kafka_server_replicamanager_offlinereplicacount 1
+kafka_server_socket_server_metrics_connection_count{listener="PLAINTEXT"} 1
+kafka_log_logmanager_offlinelogdirectorycount 1
+monedula_disk_total_bytes{dir="data"} 100
+monedula_disk_free_bytes{dir="data"} 40
 kafka_cluster_partition_underreplicated{topic="orders",partition="1"} 1
 kafka_cluster_partition_underminisr{topic="orders",partition="0"} 0
 kafka_cluster_partition_atminisr{topic="orders",partition="0"} 1

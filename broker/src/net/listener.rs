@@ -182,8 +182,9 @@ fn accept(name: &Arc<str>, stream: TcpStream, peer: SocketAddr, shared: &Shared)
     let connection =
         Connection::new(stream, shared.node.clone(), session, shared.settings.clone(), shared.budget.clone());
     let stop = shared.tasks.stop_signal();
+    let shown = shared.node.metrics.connection_opened(name);
     shared.tasks.spawn(async move {
         connection.serve(stop).await;
-        drop(counted);
+        drop((counted, shown));
     });
 }

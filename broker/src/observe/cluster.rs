@@ -28,8 +28,6 @@ pub struct PartitionView {
     pub size_bytes: u64,
     /// Number of its segments.
     pub segments: usize,
-    /// Producers that its log remembers.
-    pub producers: usize,
 }
 
 /// Finest series that are shown (`monedula.metrics.topic.granularity`).
@@ -67,6 +65,8 @@ pub struct ClusterSource {
     pub image: ReadImage,
     /// The partitions that this node holds.
     pub partitions: ReadPartitions,
+    /// Number of partitions of this node whose log cannot be used.
+    pub offline_partitions: Box<dyn Fn() -> usize + Send + Sync>,
     /// Whether this node is the active controller.
     pub is_active_controller: Box<dyn Fn() -> bool + Send + Sync>,
     /// `min.insync.replicas` of topics that do not set it.
@@ -114,7 +114,6 @@ impl ClusterSource {
             led.iter().filter(|(topic, _, partition)| wanted(&self.replication(image, topic, partition))).count()
         };
         let reassigning = led.iter().filter(|(_, _, partition)| is_reassigning(partition)).count();
-        let producers = views.iter().map(|view| view.producers).sum();
         for (name, help, value) in [
             ("kafka_server_replicamanager_leadercount", "Partitions that this node leads", led.len()),
             ("kafka_server_replicamanager_partitioncount", "Partitions that this node holds", views.len()),
@@ -138,7 +137,6 @@ impl ClusterSource {
                 "Led partitions whose replicas are being moved",
                 reassigning,
             ),
-            ("kafka_server_replicamanager_produceridcount", "Producer ids that the logs remember", producers),
         ] {
             families.gauge(name, help).row(&[], value as f64);
         }

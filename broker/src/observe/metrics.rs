@@ -10,6 +10,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{Registry, TextEncoder};
 
 use super::cluster::Granularity;
+use super::connections::{Connections, OpenConnection};
 use super::family::{Families, Source};
 use super::requests::{Requests, Span};
 use super::topics::{TopicMetrics, Topics};
@@ -24,6 +25,7 @@ pub struct Metrics {
     clock: Arc<dyn Clock>,
     requests: Requests,
     topics: Arc<Topics>,
+    connections: Arc<Connections>,
     sources: RwLock<Vec<Box<dyn Source>>>,
 }
 
@@ -31,8 +33,10 @@ impl Metrics {
     /// All counters at zero.
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         let topics = Arc::new(Topics::default());
-        let sources = RwLock::new(vec![Box::new(topics.clone()) as Box<dyn Source>]);
-        Arc::new(Metrics { clock, requests: Requests::new(), topics, sources })
+        let connections = Arc::new(Connections::default());
+        let sources: Vec<Box<dyn Source>> = vec![Box::new(topics.clone()), Box::new(connections.clone())];
+        let sources = RwLock::new(sources);
+        Arc::new(Metrics { clock, requests: Requests::new(), topics, connections, sources })
     }
 
     /// Counters of the named topic, made at the first call. To be called when a partition is opened and kept by it; not
@@ -50,6 +54,11 @@ impl Metrics {
     /// The topic was deleted: its series end; the sum over all topics keeps its counts.
     pub fn forget_topic(&self, name: &str) {
         self.topics.forget(name);
+    }
+
+    /// A connection of the listener was opened.
+    pub fn connection_opened(&self, listener: &Arc<str>) -> OpenConnection {
+        self.connections.opened(listener)
     }
 
     /// Whether single topics have series of their own (`monedula.metrics.topic.granularity`).

@@ -3,6 +3,8 @@
 //! views that the owners of state publish anyway.
 
 pub mod cluster;
+pub mod connections;
+pub mod disks;
 pub mod family;
 pub mod groups;
 pub mod health;
@@ -13,6 +15,7 @@ pub mod metrics;
 pub mod requests;
 pub mod topics;
 
+pub use connections::OpenConnection;
 pub use family::{Families, Family, Source};
 pub use health::{BrokerState, Health};
 pub use metrics::{Metrics, RequestTimer};

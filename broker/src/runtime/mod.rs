@@ -5,3 +5,4 @@ pub mod controller;
 pub mod coordinator;
 pub mod fetch_sessions;
 pub mod partition;
+pub mod series;

@@ -158,6 +158,11 @@ impl LogReader {
         self.shared.segments.load().size_bytes()
     }
 
+    /// Number of segments.
+    pub fn segment_count(&self) -> usize {
+        self.shared.segments.load().0.len()
+    }
+
     /// The end of the log with its place.
     pub fn end_position(&self) -> LogPosition {
         self.shared.end_position()
