@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use base::hash::coordinator_partition;
+use base::topics::GROUP_METADATA_TOPIC;
 use cluster::MetadataImage;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;
@@ -12,7 +13,6 @@ use kafka_protocol::messages::{ApiKey, FindCoordinatorRequest, FindCoordinatorRe
 use kafka_protocol::protocol::StrBytes;
 
 use super::{Api, Context, Entry, Outcome};
-use crate::runtime::coordinator::OFFSETS_TOPIC;
 use crate::security::{GroupId, Operation, TransactionalId};
 use crate::wire::text::{kept, message_text};
 
@@ -61,7 +61,7 @@ fn find(ctx: &Context, key_type: i8, key: &StrBytes) -> Result<Place, ResponseEr
                 .may(Operation::Describe, GroupId(kept(key)))
                 .map_err(|_| ResponseError::GroupAuthorizationFailed)?;
             let image = ctx.node.image.load();
-            if image.topic(OFFSETS_TOPIC).is_none() {
+            if image.topic(GROUP_METADATA_TOPIC).is_none() {
                 ctx.node.groups.want_topic();
             }
             leader_for(&image, &group.get().0, &ctx.session.listener).ok_or(ResponseError::CoordinatorNotAvailable)
@@ -77,7 +77,7 @@ fn find(ctx: &Context, key_type: i8, key: &StrBytes) -> Result<Place, ResponseEr
 
 /// The node that leads the partition of the group, if it is there and alive.
 fn leader_for(image: &MetadataImage, group_id: &Arc<str>, listener: &str) -> Option<Place> {
-    let partitions = image.topic(OFFSETS_TOPIC)?.partitions();
+    let partitions = image.topic(GROUP_METADATA_TOPIC)?.partitions();
     let index = coordinator_partition(group_id, i32::try_from(partitions.len()).ok().filter(|count| *count > 0)?);
     let leader = partitions.get(usize::try_from(index).ok()?)?.leader;
     if !image.is_active(leader) {

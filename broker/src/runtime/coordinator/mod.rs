@@ -5,12 +5,11 @@
 mod append;
 mod codes;
 mod error;
-mod follow;
 mod groups;
+pub mod hosted;
 mod load;
 mod log;
 mod owner;
-mod partition_log;
 mod shard;
 
 #[cfg(test)]
@@ -18,8 +17,6 @@ mod testing;
 
 pub use codes::{coordinator_code, group_code, group_code_or_none};
 pub use error::CoordinatorError;
-pub use follow::{FollowSettings, follow, make_topic_when_wanted};
-pub use groups::{GroupCoordinator, GroupHandle, Leadership, OFFSETS_TOPIC};
+pub use groups::{GroupCoordinator, GroupHandle, Leadership};
 pub use log::{ShardLog, ShardLogError};
-pub use partition_log::PartitionShardLog;
 pub use shard::{Asked, Shard, ShardOwnership, ShardStatus, start_shard};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use base::hash::coordinator_partition;
+use base::topics::GROUP_METADATA_TOPIC;
 use base::{Clock, LeaderEpoch, PartitionIndex, TopicId};
 use coordinator::group::command::{DescribedGroup, ListGroups, ListedGroup};
 use coordinator::group::{Answer, Command, GroupConfig, GroupError, GroupMachine, GroupSummary};
@@ -25,9 +26,6 @@ use crate::security::{Authorized, GroupId};
 use crate::tasks::Tasks;
 
 pub use handle::GroupHandle;
-
-/// Name of the topic that holds groups and offsets.
-pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
 /// Longest wait of a scrape for one shard.
 const INSPECT_LIMIT: Duration = Duration::from_secs(1);
@@ -119,7 +117,7 @@ impl GroupCoordinator {
         partition: PartitionIndex,
         log: Arc<L>,
     ) -> (Shard<GroupMachine>, Arc<ShardOwnership>) {
-        let name = format!("{OFFSETS_TOPIC}-{partition}");
+        let name = format!("{GROUP_METADATA_TOPIC}-{partition}");
         let config = self.config.clone();
         let machine = move || GroupMachine::new(config.clone());
         let (shard, ownership) = start_shard(&self.tasks, name, log, machine, self.clock.clone());
@@ -134,11 +132,6 @@ impl GroupCoordinator {
     /// Returns when `__consumer_offsets` shall be made.
     pub async fn topic_wanted(&self) {
         self.topic_wanted.notified().await;
-    }
-
-    /// True when this node leads a partition of `__consumer_offsets`.
-    pub fn is_loaded(&self) -> bool {
-        !self.published.load().shards.is_empty()
     }
 
     /// The topics are gone: their offsets are removed from every group.
