@@ -37,6 +37,11 @@ impl SegmentList {
         self.0.partition_point(|segment| segment.base_offset() <= offset).checked_sub(1)
     }
 
+    /// Whether this very segment is part of the log.
+    pub(crate) fn contains(&self, segment: &Arc<Segment>) -> bool {
+        self.floor(segment.base_offset()).is_some_and(|at| Arc::ptr_eq(&self.0[at], segment))
+    }
+
     pub(crate) fn size_bytes(&self) -> u64 {
         self.0.iter().map(|segment| segment.size_bytes()).sum()
     }

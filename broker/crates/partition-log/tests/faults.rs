@@ -78,6 +78,48 @@ fn a_sync_that_runs_elsewhere_does_not_claim_what_was_truncated() {
 }
 
 #[test]
+fn a_sync_does_not_rely_on_one_that_has_not_run() {
+    let (place, disk) = Place::simulated();
+    place.disk.sync_dir(Path::new("/")).unwrap();
+    let place = place.with(|config| config.segment_bytes = 200);
+    let mut log = place.log();
+    for epoch in 0..10 {
+        append_all(&mut log, epoch, 7, &mut [batch(&[1])]).remove(0).unwrap();
+    }
+    let late = log.begin_flush().unwrap().unwrap();
+    append_all(&mut log, 10, 7, &mut [batch(&[1])]).remove(0).unwrap();
+    let recovery_point = log.flush().unwrap();
+    assert_eq!(recovery_point, 11);
+    let expected = log.reader().epochs();
+    let check = |disk: partition_log::SimDisk| {
+        let log = Place { recovery_point, ..place.on(disk) }.log();
+        assert_eq!((log.log_end_offset(), log.reader().epochs()), (11, expected.clone()));
+    };
+    (0..5).for_each(|seed| check(disk.after_power_cut(seed)));
+    // The earlier sync may run after all, and must not bring its older epochs back.
+    let done = late.run();
+    assert_eq!(log.finish_flush(done).unwrap(), 11);
+    (0..5).for_each(|seed| check(disk.after_power_cut(seed)));
+}
+
+#[test]
+fn segments_removed_since_a_sync_was_begun_are_not_missed() {
+    let (place, _) = Place::simulated();
+    let place = Place { open_max: 1, ..place }.with(|config| config.segment_bytes = 200);
+    let mut log = place.log();
+    (0..10).for_each(|i| {
+        append(&mut log, batch(&[i])).unwrap();
+    });
+    let job = log.begin_flush().unwrap().unwrap();
+    log.advance_log_start(8).unwrap();
+    log.apply_retention(7).unwrap();
+    log.truncate_to(9, 7).unwrap();
+    assert_eq!(log.flush().unwrap(), 9);
+    let done = job.run();
+    assert_eq!(log.finish_flush(done).unwrap(), 9);
+}
+
+#[test]
 fn a_closed_log_says_so_to_its_readers() {
     let (place, _) = Place::simulated();
     let mut log = place.log();

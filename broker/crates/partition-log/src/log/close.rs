@@ -30,7 +30,7 @@ pub struct DeletedLog {
 
 impl Log {
     /// Completes the indexes, writes a producer snapshot and syncs everything, so that the next start has nothing to
-    /// check. A sync that was begun must be finished before.
+    /// check. A sync that was begun elsewhere need not have ended: all that it covers is synced again.
     pub fn close(mut self) -> Result<ClosedLog, LogError> {
         self.ensure_online()?;
         let shared = self.shared.clone();
@@ -39,7 +39,6 @@ impl Log {
         self.take_snapshot()?;
         let strays = self.remove_stray_snapshots();
         self.fail(strays)?;
-        self.flush_in_flight = false;
         let recovery_point = self.flush()?;
         self.let_go();
         Ok(ClosedLog {

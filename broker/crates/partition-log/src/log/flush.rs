@@ -6,17 +6,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::{Offset, TopicId};
+use parking_lot::Mutex;
 
-use super::Log;
+use super::{Log, Unsynced};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::errors::{IoContext, LogError, StorageError};
 use crate::formats::epoch_checkpoint::{self, EpochEntry};
 use crate::formats::partition_metadata;
 use crate::names::{FileKind, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA};
 
-/// A sync that is to be run. Dropped without being run, it counts as failed when the owner is asked for another.
+/// Keeps syncs of one log apart, and a later one from being undone by an earlier one that runs after it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FlushOrder {
+    /// Number of the latest sync that was run; made with the first sync.
+    run: Option<Arc<Mutex<u64>>>,
+    begun: u64,
+}
+
+/// A sync that is to be run, on any thread.
 #[derive(Debug)]
 pub struct FlushJob {
+    number: u64,
+    latest_run: Arc<Mutex<u64>>,
     disk: Arc<dyn Disk>,
     directory: PathBuf,
     logs: Vec<(PathBuf, Arc<dyn DiskFile>)>,
@@ -46,6 +57,17 @@ impl FlushDone {
 impl FlushJob {
     /// Syncs everything that was written before the job was begun. Waits for the device.
     pub fn run(self) -> Result<FlushDone, StorageError> {
+        let mut latest_run = self.latest_run.lock();
+        if *latest_run > self.number {
+            // A later sync covered all of this one.
+            return Ok(self.done);
+        }
+        self.run_alone()?;
+        *latest_run = self.number;
+        Ok(self.done)
+    }
+
+    fn run_alone(&self) -> Result<(), StorageError> {
         if let Some(topic_id) = self.metadata {
             let path = self.directory.join(PARTITION_METADATA);
             partition_metadata::write(self.disk.as_ref(), &path, topic_id).context("sync", &path)?;
@@ -70,7 +92,7 @@ impl FlushJob {
         if let Some(parent) = self.directory.parent().filter(|_| self.sync_parent) {
             self.disk.sync_dir(parent).context("sync", parent)?;
         }
-        Ok(self.done)
+        Ok(())
     }
 }
 
@@ -87,26 +109,28 @@ impl Log {
         self.log_end_offset() - self.recovery_point()
     }
 
-    /// Begins a sync of all that is written. `None` when everything is durable, or when another sync is under way: its
-    /// end is to be awaited before the next begins.
+    /// Begins a sync of all that is written. `None` when everything is durable, or when another sync was begun and its
+    /// end has not been told to `finish_flush`.
     pub fn begin_flush(&mut self) -> Result<Option<FlushJob>, LogError> {
         self.ensure_online()?;
-        let idle = self.unsynced.segments.is_empty()
-            && self.unsynced.files.is_empty()
-            && !(self.unsynced.directory || self.unsynced.parent || self.unsynced.epochs || self.unsynced.metadata);
-        if self.flush_in_flight || (idle && self.log_end_offset() <= self.recovery_point()) {
+        let idle = self.unsynced.is_nothing() && self.log_end_offset() <= self.recovery_point();
+        if self.flush_in_flight.is_some() || idle {
             return Ok(None);
         }
-        let outcome = self.prepare_flush();
+        let unsynced = std::mem::take(&mut self.unsynced);
+        self.flush_in_flight = Some(unsynced.clone());
+        let outcome = self.prepare_flush(unsynced);
         self.fail(outcome).map(Some)
     }
 
-    fn prepare_flush(&mut self) -> Result<FlushJob, StorageError> {
+    fn prepare_flush(&mut self, unsynced: Unsynced) -> Result<FlushJob, StorageError> {
         let shared = self.shared.clone();
-        let unsynced = std::mem::take(&mut self.unsynced);
         let mut logs = Vec::with_capacity(unsynced.segments.len() + 1);
         let mut others = unsynced.files;
-        for segment in unsynced.segments.iter().chain([&self.active.segment]) {
+        let list = shared.segments.load();
+        // Segments that were removed or cut meanwhile need no sync any more.
+        let there = unsynced.segments.iter().filter(|segment| list.contains(segment));
+        for segment in there.chain([&self.active.segment]) {
             let path = segment.log_path(&shared.directory);
             let file = segment.file(&shared.files, &shared.directory).context("open", &path)?;
             logs.push((path, file.file.clone()));
@@ -114,8 +138,10 @@ impl Log {
                 others.extend([FileKind::Index, FileKind::TimeIndex].map(|kind| segment.path(&shared.directory, kind)));
             }
         }
-        self.flush_in_flight = true;
+        self.flush_order.begun += 1;
         Ok(FlushJob {
+            number: self.flush_order.begun,
+            latest_run: self.flush_order.run.get_or_insert_default().clone(),
             disk: shared.files.disk().clone(),
             directory: shared.directory.clone(),
             logs,
@@ -130,7 +156,11 @@ impl Log {
 
     /// Takes note of a sync that ended; returns the new recovery point. After a failure the log is offline.
     pub fn finish_flush(&mut self, outcome: Result<FlushDone, StorageError>) -> Result<Offset, LogError> {
-        self.flush_in_flight = false;
+        self.flush_in_flight = None;
+        self.take_note(outcome)
+    }
+
+    fn take_note(&mut self, outcome: Result<FlushDone, StorageError>) -> Result<Offset, LogError> {
         match outcome {
             Ok(done) => {
                 if done.generation == self.flush_generation && done.end_offset > self.recovery_point() {
@@ -145,11 +175,19 @@ impl Log {
         }
     }
 
-    /// Syncs all that is written and returns the new recovery point. Waits for the device.
+    /// Syncs all that is written and returns the new recovery point. Waits for the device, and for a sync that runs
+    /// elsewhere; one that was begun and does not run yet is covered.
     pub fn flush(&mut self) -> Result<Offset, LogError> {
-        match self.begin_flush()? {
-            Some(job) => self.finish_flush(job.run()),
-            None => Ok(self.recovery_point()),
+        self.ensure_online()?;
+        let mut unsynced = std::mem::take(&mut self.unsynced);
+        if let Some(in_flight) = &self.flush_in_flight {
+            unsynced.merge(in_flight);
         }
+        if unsynced.is_nothing() && self.log_end_offset() <= self.recovery_point() {
+            return Ok(self.recovery_point());
+        }
+        let prepared = self.prepare_flush(unsynced);
+        let job = self.fail(prepared)?;
+        self.take_note(job.run())
     }
 }

@@ -36,7 +36,7 @@ pub use open::{LogOptions, Opened, RecoveryReport};
 pub use retention::RetentionReport;
 
 /// What is not durable yet and what a sync of the log therefore has to do.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Unsynced {
     /// Closed segments, oldest first.
     segments: Vec<Arc<Segment>>,
@@ -50,6 +50,27 @@ struct Unsynced {
     epochs: bool,
     /// `partition.metadata` was written.
     metadata: bool,
+}
+
+impl Unsynced {
+    fn is_nothing(&self) -> bool {
+        let names = self.directory || self.parent || self.epochs || self.metadata;
+        self.segments.is_empty() && self.files.is_empty() && !names
+    }
+
+    /// Adds what a sync that has not ended yet has to do too.
+    fn merge(&mut self, other: &Unsynced) {
+        for segment in &other.segments {
+            if !self.segments.iter().any(|known| Arc::ptr_eq(known, segment)) {
+                self.segments.push(segment.clone());
+            }
+        }
+        self.files.extend(other.files.iter().cloned());
+        self.directory |= other.directory;
+        self.parent |= other.parent;
+        self.epochs |= other.epochs;
+        self.metadata |= other.metadata;
+    }
 }
 
 /// Files that left the log and wait to be removed (Kafka: `file.delete.delay.ms`, so that a reader that is about to
@@ -77,7 +98,9 @@ pub struct Log {
     unsynced: Unsynced,
     /// Rises with every truncation, so that a sync that began before it does not claim what is gone.
     flush_generation: u64,
-    flush_in_flight: bool,
+    /// What a sync that was begun and has not ended has to do.
+    flush_in_flight: Option<Unsynced>,
+    flush_order: flush::FlushOrder,
     expired_files: Vec<ExpiredFile>,
     failed: bool,
 }

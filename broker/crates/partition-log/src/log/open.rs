@@ -126,7 +126,8 @@ impl Log {
             snapshots: found.snapshots.clone(),
             unsynced,
             flush_generation: 0,
-            flush_in_flight: false,
+            flush_in_flight: None,
+            flush_order: super::flush::FlushOrder::default(),
             expired_files: Vec::new(),
             failed: false,
         }
