@@ -9,6 +9,7 @@ pub mod node;
 pub mod observe;
 pub mod runtime;
 pub mod security;
+pub mod server;
 pub mod storage;
 pub mod tasks;
 pub mod wire;

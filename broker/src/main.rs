@@ -9,5 +9,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    monedula::cli::main(|_config| anyhow::bail!("this build has no server yet"))
+    monedula::cli::main(monedula::server::run)
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use base::{Clock, Entropy, NodeId};
-use cluster::MetadataImage;
+use cluster::configs::BrokerLayers;
+use cluster::controller::{FeatureRange, SUPPORTED_FEATURES};
+use cluster::{ConfigResource, MetadataImage};
 
 use crate::config::Config;
 use crate::observe::Metrics;
+use crate::runtime::controller::ControllerHandle;
 use crate::runtime::coordinator::GroupCoordinator;
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::Partitions;
@@ -30,25 +33,16 @@ pub struct Node {
     pub metrics: Arc<Metrics>,
     /// Settings, as they were at the start.
     pub config: Arc<Config>,
-    /// The metadata of the cluster, as of now.
+    /// The metadata as it is in force on this node: what it says of partitions here, the partitions do.
     pub image: Arc<ArcSwap<MetadataImage>>,
+    /// Changes the metadata.
+    pub controller: ControllerHandle,
     /// The partitions of this node.
     pub partitions: Arc<Partitions>,
+    /// The groups of this node.
+    pub groups: Arc<GroupCoordinator>,
     /// What clients have asked to be remembered of their fetches.
     pub fetch_sessions: FetchSessions,
-    /// The groups that this node coordinates.
-    pub groups: Arc<GroupCoordinator>,
-}
-
-/// Levels of a feature that this node can work at.
-#[derive(Debug, Clone, Copy)]
-pub struct FeatureRange {
-    /// Name of the feature.
-    pub name: &'static str,
-    /// Lowest level.
-    pub min: i16,
-    /// Highest level.
-    pub max: i16,
 }
 
 /// Features as ApiVersions tells them.
@@ -62,13 +56,48 @@ pub struct Features {
 }
 
 impl Node {
-    /// Features as ApiVersions tells them.
-    pub fn features(&self) -> Features {
-        Features { supported: &[], finalized: Vec::new(), epoch: -1 }
+    /// The metadata as it is in force on this node.
+    pub fn image(&self) -> Arc<MetadataImage> {
+        self.image.load_full()
     }
 
-    /// Most connections in all, and from `ip`.
-    pub fn connection_limits(&self, _ip: IpAddr) -> (usize, usize) {
-        (usize::MAX, usize::MAX)
+    /// Returns when everything that the controller has agreed on so far is in force on this node, so that a client that
+    /// asks next sees what it was told.
+    pub async fn settled(&self) {
+        self.partitions.applied(self.controller.image().offset).await;
+    }
+
+    /// Features as ApiVersions tells them.
+    pub fn features(&self) -> Features {
+        let image = self.image.load();
+        let finalized = image.features().filter(|(_, level)| *level > 0);
+        Features {
+            supported: SUPPORTED_FEATURES,
+            finalized: finalized.map(|(name, level)| (name.to_owned(), level)).collect(),
+            epoch: image.offset,
+        }
+    }
+
+    /// Looks a setting of this broker up in all its layers, those of run time first.
+    pub fn with_layers<R>(&self, look: impl FnOnce(&BrokerLayers<'_>) -> R) -> R {
+        let image = self.image.load();
+        look(&BrokerLayers {
+            at_start: &*self.config.settings,
+            all_brokers: image.configs(&ConfigResource::all_brokers()),
+            this_broker: image.configs(&ConfigResource::broker(self.node_id)),
+        })
+    }
+
+    /// Most connections in all, and from `ip` (`max.connections`, `max.connections.per.ip` and its overrides).
+    pub fn connection_limits(&self, ip: IpAddr) -> (usize, usize) {
+        self.with_layers(|layers| {
+            let limit = |name: &str| layers.number(name).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+            let of_ip = layers.list("max.connections.per.ip.overrides").iter().find_map(|entry| {
+                let (host, count) = entry.rsplit_once(':')?;
+                let matches = host.trim().parse::<IpAddr>().is_ok_and(|named| named == ip);
+                if matches { count.trim().parse().ok() } else { None }
+            });
+            (limit("max.connections"), of_ip.unwrap_or_else(|| limit("max.connections.per.ip")))
+        })
     }
 }
