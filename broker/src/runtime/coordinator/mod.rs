@@ -6,7 +6,6 @@ mod append;
 mod codes;
 mod error;
 mod groups;
-pub mod hosted;
 mod load;
 mod log;
 mod owner;

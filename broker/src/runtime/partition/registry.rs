@@ -89,11 +89,6 @@ impl Partitions {
         }
     }
 
-    /// The topic with this id, if this node holds partitions of it. For the node's own work: no permission is asked.
-    pub(crate) fn entry(&self, id: TopicId) -> Option<Arc<TopicEntry>> {
-        self.published.load().by_id.get(&id).cloned()
-    }
-
     /// Every topic that this node holds partitions of, as of now.
     pub fn topics(&self) -> Vec<Arc<TopicEntry>> {
         self.published.load().by_id.values().cloned().collect()
