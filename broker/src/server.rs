@@ -25,7 +25,7 @@ use crate::net::listener::{self, ConnectionCount, Shared};
 use crate::node::Node;
 use crate::observe::{BrokerState, Health, Metrics};
 use crate::runtime::controller::{self, ControllerHandle, ControllerSettings, MetadataFollower, SnapshotRule};
-use crate::runtime::coordinator::{FollowSettings, GroupCoordinator, make_topic_when_wanted};
+use crate::runtime::coordinator::{GroupCoordinator, hosted};
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::{Keeper, KeeperSettings, LogDir, MetadataChange, Partitions};
 use crate::security::Authorizer;
@@ -129,7 +129,13 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<()> {
         fetch_sessions: FetchSessions::new(usize::try_from(config.net.fetch_sessions_max).unwrap_or(0)),
     });
     seams.tasks.spawn_owner("metadata", follow_metadata(node.clone(), follower, changes));
-    follow_groups(&node, &seams);
+    seams.tasks.spawn(hosted::make_topic_when_wanted(
+        node.groups.clone(),
+        controller.clone(),
+        config.offsets_topic.clone(),
+        seams.entropy.clone(),
+        seams.tasks.stop_signal(),
+    ));
     controller.unfence(broker_epoch).await?;
     node.settled().await;
     accept(&node, &seams, sockets);
@@ -253,29 +259,18 @@ fn start_groups(config: &Config, seams: &Seams) -> GroupCoordinator {
     GroupCoordinator::new(group_config, commit_timeout, seams.clock.clone(), seams.tasks.clone())
 }
 
-/// Puts each change of the metadata in force: first for those who ask what there is, then for the logs.
+/// Puts each change of the metadata in force: first for those who ask what there is, then for the logs, then for the
+/// groups, whose state is in the logs.
 async fn follow_metadata(node: Arc<Node>, mut follower: MetadataFollower, changes: mpsc::Sender<MetadataChange>) {
     while let Some((image, delta)) = follower.changed().await {
         node.image.store(image.clone());
-        if changes.send(MetadataChange { image, delta }).await.is_err() {
+        if changes.send(MetadataChange { image: image.clone(), delta: delta.clone() }).await.is_err() {
             // The keeper has closed the logs: the node stops.
             return;
         }
+        node.partitions.applied(image.offset).await;
+        hosted::follow(&node.groups, &node.partitions, node.node_id, &image, &delta).await;
     }
-}
-
-/// Loads the groups whose partitions this node leads, now and whenever that changes.
-fn follow_groups(node: &Arc<Node>, seams: &Seams) {
-    let settings = FollowSettings {
-        groups: node.groups.clone(),
-        node_id: node.node_id,
-        partitions: node.partitions.clone(),
-        authorizer: Authorizer,
-    };
-    seams.tasks.spawn_until_stop(crate::runtime::coordinator::follow(settings, node.controller.follow()));
-    let config = node.config.offsets_topic.clone();
-    let (groups, controller, entropy) = (node.groups.clone(), node.controller.clone(), node.entropy.clone());
-    seams.tasks.spawn_until_stop(async move { make_topic_when_wanted(groups, controller, config, entropy).await });
 }
 
 fn accept(node: &Arc<Node>, seams: &Seams, sockets: Vec<(Arc<str>, TcpListener)>) {

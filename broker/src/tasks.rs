@@ -52,17 +52,6 @@ impl Tasks {
         running.spawn_on(task, &self.inner.runtime);
     }
 
-    /// Starts a task that is dropped when the node begins to stop.
-    pub fn spawn_until_stop(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut stop = self.stop_signal();
-        self.spawn(async move {
-            tokio::select! {
-                () = stop.stopped() => {}
-                () = task => {}
-            }
-        });
-    }
-
     /// Starts a task that owns state which the node cannot do without: a panic inside ends the process, because
     /// going on after a broken invariant could lose or invent data.
     pub fn spawn_owner(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {

@@ -6,6 +6,7 @@ mod append;
 mod codes;
 mod error;
 mod groups;
+pub mod hosted;
 mod load;
 mod log;
 mod owner;
