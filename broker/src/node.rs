@@ -15,6 +15,7 @@ use crate::runtime::controller::ControllerHandle;
 use crate::runtime::coordinator::GroupCoordinator;
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::Partitions;
+use crate::runtime::producer_ids::ProducerIds;
 use crate::security::Authorizer;
 
 /// Everything that a request can reach.
@@ -39,6 +40,8 @@ pub struct Node {
     pub controller: ControllerHandle,
     /// The partitions of this node.
     pub partitions: Arc<Partitions>,
+    /// Ids for producers.
+    pub producer_ids: ProducerIds,
     /// The groups of this node.
     pub groups: Arc<GroupCoordinator>,
     /// What clients have asked to be remembered of their fetches.

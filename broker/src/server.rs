@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use base::{Clock, Entropy, SystemClock, SystemEntropy, TopicId};
+use cluster::MetadataImage;
 use cluster::controller::{RegisterBroker, SUPPORTED_FEATURES};
 use cluster::records::Endpoint;
-
 use coordinator::group::GroupConfig;
 use partition_log::{Disk, FileCache, RealDisk};
 use tokio::net::TcpListener;
@@ -28,6 +28,7 @@ use crate::runtime::controller::{self, ControllerHandle, ControllerSettings, Met
 use crate::runtime::coordinator::{GroupCoordinator, hosted};
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::{Keeper, KeeperSettings, LogDir, MetadataChange, Partitions};
+use crate::runtime::producer_ids::ProducerIds;
 use crate::security::Authorizer;
 use crate::storage::{self, Storage};
 use crate::tasks::Tasks;
@@ -124,6 +125,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<()> {
         config: config.clone(),
         image,
         controller: controller.clone(),
+        producer_ids: ProducerIds::new(config.node_id, controller.clone()),
         partitions,
         groups,
         fetch_sessions: FetchSessions::new(usize::try_from(config.net.fetch_sessions_max).unwrap_or(0)),

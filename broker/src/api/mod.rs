@@ -15,32 +15,43 @@ use crate::security::{Authorized, Denied, Operation, Resource, Session};
 use crate::wire;
 
 pub mod api_versions;
+mod auto_create;
+mod create_partitions;
+mod create_topics;
 mod delete_groups;
 mod delete_records;
+mod delete_topics;
+mod describe_cluster;
 mod describe_groups;
 mod describe_producers;
+mod describe_topic_partitions;
 mod epochs;
 mod errors;
 mod fetch;
 mod fetch_read;
 mod find_coordinator;
 mod heartbeat;
+mod init_producer_id;
 mod join_group;
 mod leave_group;
 mod list_groups;
 mod list_offsets;
+mod metadata;
 mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
+mod partition_view;
 mod produce;
 mod sync_group;
+mod topic_errors;
 
 /// Every API that this node serves, in the order of their keys.
 pub const TABLE: &[Entry] = &[
     produce::ENTRY,
     fetch::ENTRY,
     list_offsets::ENTRY,
+    metadata::ENTRY,
     offset_commit::ENTRY,
     offset_fetch::ENTRY,
     find_coordinator::ENTRY,
@@ -51,11 +62,17 @@ pub const TABLE: &[Entry] = &[
     describe_groups::ENTRY,
     list_groups::ENTRY,
     api_versions::ENTRY,
+    create_topics::ENTRY,
+    delete_topics::ENTRY,
     delete_records::ENTRY,
+    init_producer_id::ENTRY,
     offset_for_leader_epoch::ENTRY,
+    create_partitions::ENTRY,
     delete_groups::ENTRY,
     offset_delete::ENTRY,
+    describe_cluster::ENTRY,
     describe_producers::ENTRY,
+    describe_topic_partitions::ENTRY,
 ];
 
 /// One Kafka API: how its requests are read, answered and written.

@@ -5,4 +5,5 @@ pub mod controller;
 pub mod coordinator;
 pub mod fetch_sessions;
 pub mod partition;
+pub mod producer_ids;
 pub mod series;

@@ -173,6 +173,16 @@ impl ControllerHandle {
         answer.await.unwrap_or(Err(ControllerError::Stopped))
     }
 
+    /// Hands a command to the controller and does not wait. False when too many wait already.
+    pub fn submit<C>(&self, command: C) -> bool
+    where
+        C: Command + Send + 'static,
+        C::Answer: Send + 'static,
+    {
+        let (message, _) = owner::message(command);
+        self.messages.try_send(message).is_ok()
+    }
+
     /// The metadata as applied on this node.
     pub fn image(&self) -> Arc<MetadataImage> {
         self.images.borrow().clone()
