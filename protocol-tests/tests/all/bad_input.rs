@@ -171,6 +171,31 @@ fn every_api_survives_a_body_that_ends_early() {
     });
 }
 
+/// Each byte of each body is made wrong once. What comes back is not judged: many of these requests are good ones.
+#[test]
+fn a_wrong_byte_anywhere_in_any_request_does_no_harm() {
+    let broker = Broker::start(&[]);
+    let mut witness = broker.client();
+    create_topic(&mut witness, "t", 1, &[]);
+    append_singles(&mut witness, "t", 3);
+    for Sample { name, key, version, header_version, two, .. } in samples() {
+        for at in 0..two.len() {
+            for wrong in [0x7f, 0xff] {
+                let mut body = two.clone();
+                body[at] = wrong;
+                let mut client = broker.client();
+                client.send_body(key, version, header_version, &body);
+                let _ = client.read_frame(Duration::from_millis(100));
+            }
+        }
+        let start = Instant::now();
+        assert!(!metadata(&mut witness, &["t"]).brokers.is_empty(), "after {name} v{version}");
+        assert!(start.elapsed() < LIMIT, "after {name} v{version} another client waited {:?}", start.elapsed());
+    }
+    assert_eq!(batches(&mut witness, "t", 0, 0).len(), 3);
+    assert_eq!(append(&mut witness, "t", &Batch::of(&["after"])), 3);
+}
+
 #[test]
 fn tagged_fields_nobody_knows_are_skipped() {
     let mut client = Broker::shared().client();
