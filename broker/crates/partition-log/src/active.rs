@@ -252,7 +252,11 @@ impl Active {
         }
         self.segment.set_size_bytes(position);
         if self.index.pending.len() >= PENDING_BYTES_MAX || self.time_index.pending.len() >= PENDING_BYTES_MAX {
-            self.write_pending(disk, directory)?;
+            // On a full volume the entries wait in memory: the records are in the log, and the next block tries again.
+            return match self.write_pending(disk, directory) {
+                Err(error) if error.is_full() => Ok(()),
+                outcome => outcome,
+            };
         }
         Ok(())
     }

@@ -73,6 +73,11 @@ impl FileCache {
 
     /// Closes the file of a segment that is no longer used.
     pub(crate) fn close(&self, segment: &Arc<Segment>) {
+        if segment.open_file().is_none() {
+            // Most logs of a node are idle, and a look through the ring for each would cost.
+            segment.release();
+            return;
+        }
         let mut ring = self.ring.lock();
         segment.release();
         ring.retain(|open| open.strong_count() > 0 && !std::ptr::eq(open.as_ptr(), Arc::as_ptr(segment)));

@@ -160,8 +160,11 @@ fn checkpointed(disk: &SimDisk, place: &Place, name: &str) -> Offset {
     offsets.values().next().copied().unwrap_or(0)
 }
 
+/// Start, end and records of a log.
+type Content = (Offset, Offset, Vec<(Offset, i64, Vec<u8>)>);
+
 /// Opens what a power cut left and compares it with what was promised; returns what the log then holds.
-fn check(disk: &SimDisk, run: &Run, what: &str) -> (Offset, Offset, Vec<(Offset, i64, Vec<u8>)>) {
+fn check(disk: &SimDisk, run: &Run, what: &str) -> Content {
     let mut place = run.place.on(disk.clone());
     place.recovery_point = checkpointed(disk, &place, RECOVERY_POINT_CHECKPOINT);
     place.log_start_offset = checkpointed(disk, &place, LOG_START_OFFSET_CHECKPOINT);

@@ -27,6 +27,45 @@ fn a_full_volume_refuses_appends_and_the_log_goes_on_when_there_is_room() {
 }
 
 #[test]
+fn a_volume_that_is_full_at_any_step_leaves_a_log_that_goes_on() {
+    let steps = [OpKind::Write, OpKind::Create];
+    for (step, appends) in steps.into_iter().flat_map(|step| (0..12).map(move |appends| (step, appends))) {
+        let (place, disk) = Place::simulated();
+        let place = place.with(|config| {
+            config.segment_bytes = 500;
+            config.index_interval_bytes = 100;
+        });
+        let mut log = place.log();
+        for i in 0..appends {
+            append(&mut log, batch_of(1, 0, i, &[i64::from(i)])).unwrap();
+        }
+        disk.fail(step, &place.directory(), SimFault::Enospc);
+        let mut next = appends;
+        for _ in 0..6 {
+            // Appends that need no new file may succeed while none can be made.
+            match append(&mut log, batch_of(1, 0, next, &[i64::from(next)])) {
+                Ok(_) => next += 1,
+                Err(error) => assert!(matches!(&error, AppendError::Storage(full) if full.is_full()), "{error}"),
+            }
+            let _ = log.flush();
+            let _ = log.roll(7);
+        }
+        disk.heal();
+        for _ in 0..8 {
+            append(&mut log, batch_of(1, 0, next, &[i64::from(next)])).unwrap();
+            next += 1;
+        }
+        assert_eq!(log.flush().unwrap(), i64::from(next));
+        let expected = records(&log.reader());
+        assert_eq!(expected.len() as i32, next);
+        let killed = place.on(disk.after_kill()).log();
+        assert_eq!(records(&killed.reader()), expected);
+        let closed = place.reopen_clean(log);
+        assert_eq!(records(&closed.reader()), expected, "{step:?} after {appends}");
+    }
+}
+
+#[test]
 fn a_failed_write_takes_the_log_offline_and_reads_go_on() {
     let (place, disk) = Place::simulated();
     let mut log = place.log();

@@ -122,7 +122,8 @@ fn the_files_of_the_log_directory_read_as_kafka_means_them() {
         let written: Vec<String> = offset_checkpoint::encode(&offsets).lines().map(str::to_owned).collect();
         let mut kafkas: Vec<String> = text(name).lines().map(str::to_owned).collect();
         let mut ours = written;
-        (kafkas.sort(), ours.sort());
+        kafkas.sort();
+        ours.sort();
         assert_eq!(ours, kafkas);
     }
     for name in ["log-start-offset-checkpoint", "cleaner-offset-checkpoint"] {

@@ -145,6 +145,8 @@ struct OwnedLog {
     log: Log,
     partition: Arc<Partition>,
     flushed_at_ms: i64,
+    /// Where the log ended at the last retention run.
+    end_at_retention: Offset,
 }
 
 struct Owner {
@@ -325,7 +327,8 @@ impl Owner {
             log.reader(),
             LogThread { queue },
         ));
-        let owned = OwnedLog { log, partition: partition.clone(), flushed_at_ms: now_ms };
+        let end_at_retention = log.log_end_offset();
+        let owned = OwnedLog { log, partition: partition.clone(), flushed_at_ms: now_ms, end_at_retention };
         self.logs.insert(partition.key(), owned);
         Ok((partition, opened.report))
     }
@@ -338,7 +341,11 @@ impl Owner {
                         tracing::info!(partition = %owned.log.partition(), segments = report.segments, bytes = report.bytes, "retention removed segments");
                         owned.partition.wake_waiters();
                     }
-                    owned.log.remove_expired_files(now_ms).map(|_| ())
+                    owned.log.remove_expired_files(now_ms)?;
+                    // What has not grown since the last run is idle and gives its memory and files back.
+                    let end = owned.log.log_end_offset();
+                    let idle = std::mem::replace(&mut owned.end_at_retention, end) == end;
+                    if idle { owned.log.release_idle() } else { Ok(()) }
                 }),
                 Care::ExpiredProducers => {
                     owned.log.remove_expired_producers(now_ms);

@@ -15,6 +15,9 @@ use crate::formats::epoch_checkpoint::{self, EpochEntry};
 use crate::formats::partition_metadata;
 use crate::names::{FileKind, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA};
 
+/// What fails when a small file cannot be written: on a full volume it may be tried again, unlike a sync.
+const WRITE: &str = "write";
+
 /// Keeps syncs of one log apart, and a later one from being undone by an earlier one that runs after it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlushOrder {
@@ -70,7 +73,7 @@ impl FlushJob {
     fn run_alone(&self) -> Result<(), StorageError> {
         if let Some(topic_id) = self.metadata {
             let path = self.directory.join(PARTITION_METADATA);
-            partition_metadata::write(self.disk.as_ref(), &path, topic_id).context("sync", &path)?;
+            partition_metadata::write(self.disk.as_ref(), &path, topic_id).context(WRITE, &path)?;
         }
         for (path, file) in &self.logs {
             file.sync().context("sync", path)?;
@@ -84,7 +87,7 @@ impl FlushJob {
         }
         if let Some(epochs) = &self.epochs {
             let path = self.directory.join(LEADER_EPOCH_CHECKPOINT);
-            epoch_checkpoint::write(self.disk.as_ref(), &path, epochs).context("sync", &path)?;
+            epoch_checkpoint::write(self.disk.as_ref(), &path, epochs).context(WRITE, &path)?;
         }
         if self.sync_directory {
             self.disk.sync_dir(&self.directory).context("sync", &self.directory)?;
@@ -154,14 +157,19 @@ impl Log {
         })
     }
 
-    /// Takes note of a sync that ended; returns the new recovery point. After a failure the log is offline.
+    /// Takes note of a sync that ended; returns the new recovery point. After a failure the log is offline, except when
+    /// a full volume had no room for a small file; then all is to be synced again.
     pub fn finish_flush(&mut self, outcome: Result<FlushDone, StorageError>) -> Result<Offset, LogError> {
-        self.flush_in_flight = None;
-        self.take_note(outcome)
+        let tried = self.flush_in_flight.take().unwrap_or_default();
+        self.take_note(outcome, &tried)
     }
 
-    fn take_note(&mut self, outcome: Result<FlushDone, StorageError>) -> Result<Offset, LogError> {
+    fn take_note(&mut self, outcome: Result<FlushDone, StorageError>, tried: &Unsynced) -> Result<Offset, LogError> {
         match outcome {
+            Err(error) if error.is_full() && error.operation == WRITE => {
+                self.unsynced.merge(tried);
+                Err(LogError::Storage(error))
+            }
             Ok(done) => {
                 if done.generation == self.flush_generation && done.end_offset > self.recovery_point() {
                     self.shared.set_recovery_point(done.end_offset);
@@ -186,8 +194,8 @@ impl Log {
         if unsynced.is_nothing() && self.log_end_offset() <= self.recovery_point() {
             return Ok(self.recovery_point());
         }
-        let prepared = self.prepare_flush(unsynced);
+        let prepared = self.prepare_flush(unsynced.clone());
         let job = self.fail(prepared)?;
-        self.take_note(job.run())
+        self.take_note(job.run(), &unsynced)
     }
 }

@@ -1,5 +1,7 @@
 //! Closing the active segment and beginning the next (Kafka: LocalLog.roll).
 
+use std::sync::Arc;
+
 use base::{Offset, TimestampMs};
 
 use super::Log;
@@ -30,8 +32,18 @@ impl Log {
             self.failed |= synced.is_err();
             synced.map_err(LogError::SyncFailed)?;
         }
-        let outcome = self.begin_segment(base_offset, now_ms);
-        self.fail(outcome)
+        let segment = Segment::new(base_offset, 0, false, now_ms);
+        match self.make_segment_files(&segment) {
+            Ok(()) => {}
+            Err(error) => {
+                // With the new segment gone again the old one goes on, once a full volume has room.
+                let undone = remove_if_exists(self.disk(), &segment.log_path(&self.shared.directory));
+                self.failed = !(error.is_full() && undone.is_ok());
+                return Err(error.into());
+            }
+        }
+        self.begin_segment(segment, now_ms);
+        Ok(())
     }
 
     fn sync_active(&self) -> Result<(), StorageError> {
@@ -41,29 +53,32 @@ impl Log {
         file.file.sync().context("sync", &path)
     }
 
-    fn begin_segment(&mut self, base_offset: Offset, now_ms: TimestampMs) -> Result<(), StorageError> {
+    /// Completes the files of the old segment and makes those of the new one. Can be done again after a failure.
+    fn make_segment_files(&mut self, segment: &Segment) -> Result<(), StorageError> {
         let shared = self.shared.clone();
         let disk = shared.files.disk().as_ref();
         self.active.complete_indexes(disk, &shared.directory)?;
-        let closed = self.active.segment.clone();
-        closed.set_sealed(true);
-        self.unsynced.segments.push(closed);
-        let segment = Segment::new(base_offset, 0, false, now_ms);
         // Files of that name are left from before a truncation.
         for kind in [FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex] {
             let path = segment.path(&shared.directory, kind);
             remove_if_exists(disk, &path).context("remove", &path)?;
         }
+        self.producers.advance_to(segment.base_offset());
+        self.take_snapshot_unsynced()?;
         let path = segment.log_path(&shared.directory);
         disk.open(&path, OpenMode::Truncate).context("create", &path)?;
         self.unsynced.directory = true;
-        self.producers.advance_to(base_offset);
-        self.take_snapshot_unsynced()?;
-        let mut segments = shared.segments.load().0.clone();
+        Ok(())
+    }
+
+    fn begin_segment(&mut self, segment: Arc<Segment>, now_ms: TimestampMs) {
+        let closed = self.active.segment.clone();
+        closed.set_sealed(true);
+        self.unsynced.segments.push(closed);
+        let mut segments = self.shared.segments.load().0.clone();
         segments.push(segment.clone());
         self.active = Active::empty(segment, &self.config, now_ms);
         self.publish_segments(segments);
-        shared.set_end(self.log_end_offset(), &self.active.segment);
-        Ok(())
+        self.shared.set_end(self.log_end_offset(), &self.active.segment);
     }
 }

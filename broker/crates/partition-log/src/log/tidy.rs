@@ -162,7 +162,7 @@ mod tests {
         let kept = name(0, ".log");
         let gone = [name(5, ".log.deleted"), name(5, ".index.cleaned"), name(9, ".index"), "x.tmp".to_owned()];
         let all: Vec<&str> = gone.iter().chain([&kept]).map(String::as_str).collect();
-        assert_eq!(names_after_tidy(&all), [kept.clone()]);
+        assert_eq!(names_after_tidy(&all), std::slice::from_ref(&kept));
         let metadata = "00000000000000000007-0000000001.checkpoint.deleted";
         assert_eq!(names_after_tidy(&[&kept, metadata]).len(), 2);
     }
