@@ -133,6 +133,11 @@ impl ClusterSource {
                 count(&|r| r.at_min_isr),
             ),
             (
+                "kafka_server_replicamanager_offlinereplicacount",
+                "Partitions of this node whose log cannot be used",
+                (self.offline_partitions)(),
+            ),
+            (
                 "kafka_server_replicamanager_reassigningpartitions",
                 "Led partitions whose replicas are being moved",
                 reassigning,
