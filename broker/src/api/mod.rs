@@ -13,6 +13,7 @@ use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 use crate::node::Node;
 use crate::security::{Authorized, Denied, Operation, Resource, Session};
 use crate::wire;
+use crate::wire::error_codes::ErrorCodes;
 
 pub mod api_versions;
 mod auto_create;
@@ -82,7 +83,7 @@ pub trait Api: 'static {
     /// The request as a type.
     type Request: Decodable + HeaderVersion + Send;
     /// The answer as a type.
-    type Response: Encodable + HeaderVersion + Send;
+    type Response: Encodable + HeaderVersion + ErrorCodes + Send;
 
     /// Answers a request: translates it, makes one call, translates the result.
     fn handle(ctx: Context, request: Self::Request) -> impl Future<Output = Outcome<Self::Response>> + Send;
@@ -198,10 +199,16 @@ fn run<A: Api>(ctx: Context, body: Bytes, cost_max: usize) -> Running {
     let version = ctx.version;
     let correlation_id = ctx.correlation_id;
     let decoded = wire::decode_body::<A::Request>(body, version, cost_max);
+    let metrics = ctx.node.metrics.clone();
     Box::pin(async move {
         let (request, _cost) = decoded?;
         match A::handle(ctx, request).await {
-            Outcome::Reply(response) => Ok(Some(wire::encode_reply(correlation_id, version, &response)?)),
+            Outcome::Reply(response) => {
+                if let Some((index, _)) = entry(A::KEY) {
+                    response.error_codes(&mut |code| metrics.answered_with(index, code));
+                }
+                Ok(Some(wire::encode_reply(correlation_id, version, &response)?))
+            }
             Outcome::Silent => Ok(None),
             Outcome::Close(reason) => Err(CloseReason::BadRequest(reason)),
         }

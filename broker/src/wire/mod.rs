@@ -2,6 +2,7 @@
 //! kafka-protocol, and its own (`messages`) where that crate does not know Kafka's newest version.
 
 pub mod clamped;
+pub mod error_codes;
 pub mod head;
 pub mod messages;
 pub mod metered;

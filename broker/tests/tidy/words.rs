@@ -28,7 +28,8 @@ fn is_allowed_host(host: &str) -> bool {
 #[test]
 fn no_path_of_a_machine_is_named() {
     let mut complaints = Vec::new();
-    for file in source::files("") {
+    // The paths of a Dockerfile are those of the image.
+    for file in source::files("").into_iter().filter(|file| !file.path.contains("/Dockerfile")) {
         for (number, line) in file.text.lines().enumerate() {
             // A path that begins with a variable is of the machine where it runs.
             let starts_path = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "}_.*/-".contains(c));
