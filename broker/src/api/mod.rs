@@ -15,15 +15,20 @@ use crate::security::{Authorized, Denied, Operation, Resource, Session};
 use crate::wire;
 use crate::wire::error_codes::ErrorCodes;
 
+mod alter_configs;
 pub mod api_versions;
 mod auto_create;
+mod change_configs;
+mod config_resources;
 mod create_partitions;
 mod create_topics;
 mod delete_groups;
 mod delete_records;
 mod delete_topics;
 mod describe_cluster;
+mod describe_configs;
 mod describe_groups;
+mod describe_log_dirs;
 mod describe_producers;
 mod describe_topic_partitions;
 mod epochs;
@@ -32,9 +37,11 @@ mod fetch;
 mod fetch_read;
 mod find_coordinator;
 mod heartbeat;
+mod incremental_alter_configs;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
+mod list_config_resources;
 mod list_groups;
 mod list_offsets;
 mod metadata;
@@ -68,11 +75,16 @@ pub const TABLE: &[Entry] = &[
     delete_records::ENTRY,
     init_producer_id::ENTRY,
     offset_for_leader_epoch::ENTRY,
+    describe_configs::ENTRY,
+    alter_configs::ENTRY,
+    describe_log_dirs::ENTRY,
     create_partitions::ENTRY,
     delete_groups::ENTRY,
+    incremental_alter_configs::ENTRY,
     offset_delete::ENTRY,
     describe_cluster::ENTRY,
     describe_producers::ENTRY,
+    list_config_resources::ENTRY,
     describe_topic_partitions::ENTRY,
 ];
 

@@ -209,8 +209,7 @@ impl ProtocolMap {
     fn read(settings: &Settings, controller_names: &[String]) -> Result<ProtocolMap, ConfigError> {
         let key = "listener.security.protocol.map";
         let mut entries = Vec::new();
-        let text = settings.get(key).unwrap_or_default();
-        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        for entry in settings.list(key) {
             let (name, protocol) = entry
                 .rsplit_once(':')
                 .ok_or_else(|| broken(format!("{key}: '{entry}' is not of the form NAME:PROTOCOL")))?;

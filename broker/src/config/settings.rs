@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cluster::configs::setting::{find, without_listener_prefix};
-use cluster::configs::{BrokerLayers, ConfigKind, Lookup, Value};
+use cluster::configs::{BrokerLayers, ConfigKind, Lookup};
 
 /// Who set a value. The later ones win.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +75,7 @@ impl Settings {
 
     /// Entries of a list that was set, or of its default.
     pub fn list(&self, name: &str) -> Vec<String> {
-        match self.layers().value(name) {
-            Some(Value::List(entries)) => entries,
-            _ => Vec::new(),
-        }
+        self.layers().list(name)
     }
 
     /// These settings as the only layer.

@@ -90,11 +90,15 @@ impl<'a> BrokerLayers<'a> {
         self.value(name) == Some(Value::Boolean(true))
     }
 
-    /// The effective entries of a setting of type LIST; empty when there are none.
+    /// The effective entries of a setting of type LIST, or of one of type STRING that Kafka splits itself; empty when
+    /// there are none.
     pub fn list(&self, name: &str) -> Vec<String> {
         match self.value(name) {
             Some(Value::List(entries)) => entries,
-            _ => Vec::new(),
+            Some(Value::Text(text)) => {
+                text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+            }
+            Some(Value::Boolean(_) | Value::Number(_) | Value::Double(_)) | None => Vec::new(),
         }
     }
 }

@@ -1,0 +1,69 @@
+//! IncrementalAlterConfigs (44), versions 0-1: sets, resets and edits single settings of topics, brokers, groups and
+//! subscriptions to client metrics (KIP-339, KIP-1106 groups). Log levels of the broker (resource type 8) are not served.
+
+use cluster::configs::{AlterOp, Alteration};
+use cluster::controller::ConfigRequest;
+use kafka_protocol::messages::incremental_alter_configs_request::AlterableConfig;
+use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
+use kafka_protocol::messages::{ApiKey, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
+use kafka_protocol::protocol::StrBytes;
+
+use super::change_configs::{Asked, change};
+use super::config_resources::Refused;
+use super::{Api, Context, Entry, Outcome};
+
+/// The row of the table.
+pub const ENTRY: Entry = Entry::of::<IncrementalAlterConfigs>("IncrementalAlterConfigs", 0..=1);
+
+struct IncrementalAlterConfigs;
+
+impl Api for IncrementalAlterConfigs {
+    const KEY: i16 = ApiKey::IncrementalAlterConfigs as i16;
+    type Request = IncrementalAlterConfigsRequest;
+    type Response = IncrementalAlterConfigsResponse;
+
+    async fn handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> Outcome<IncrementalAlterConfigsResponse> {
+        let resources: Vec<(i8, StrBytes)> =
+            request.resources.iter().map(|one| (one.resource_type, one.resource_name.clone())).collect();
+        let asked = request.resources.into_iter().map(|one| Asked {
+            resource_type: one.resource_type,
+            name: one.resource_name.to_string(),
+            request: alterations(&one.configs).map(ConfigRequest::Incremental),
+        });
+        let results = change(&ctx, asked.collect(), request.validate_only).await;
+        let responses = resources.into_iter().zip(results).map(|((kind, name), result)| answer(kind, name, result));
+        Outcome::Reply(IncrementalAlterConfigsResponse::default().with_responses(responses.collect()))
+    }
+}
+
+fn alterations(configs: &[AlterableConfig]) -> Result<Vec<Alteration>, Refused> {
+    let one = |config: &AlterableConfig| {
+        let op = AlterOp::from_wire(config.config_operation)
+            .ok_or_else(|| Refused::invalid_request(format!("Unknown operations type {}", config.config_operation)))?;
+        let value = config.value.as_ref().map(|value| value.to_string());
+        Ok(Alteration { name: config.name.to_string(), op, value })
+    };
+    configs.iter().map(one).collect()
+}
+
+fn answer(resource_type: i8, name: StrBytes, result: Result<(), Refused>) -> AlterConfigsResourceResponse {
+    let answer = AlterConfigsResourceResponse::default().with_resource_type(resource_type).with_resource_name(name);
+    match result {
+        Ok(()) => answer.with_error_message(None),
+        Err(refused) => {
+            answer.with_error_code(refused.code.code()).with_error_message(Some(StrBytes::from_string(refused.message)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_that_does_not_exist_is_refused() {
+        let config = AlterableConfig::default().with_name(StrBytes::from_static_str("a")).with_config_operation(9);
+        let refused = alterations(&[config]).unwrap_err();
+        assert_eq!(refused.message, "Unknown operations type 9");
+    }
+}
