@@ -54,24 +54,53 @@ struct Place {
     port: i32,
 }
 
-fn find(ctx: &Context, key_type: i8, key: &StrBytes) -> Result<Place, ResponseError> {
+/// Why no coordinator is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
+    /// The topic is being made, or nobody leads the partition now.
+    #[error("The coordinator is not available.")]
+    NotAvailable,
+    /// The session may not see the group.
+    #[error("Group authorization failed.")]
+    GroupDenied,
+    /// The session may not see the transactional id.
+    #[error("Transactional Id authorization failed.")]
+    TransactionDenied,
+    /// Shown by clients as the reason for which a transactional producer cannot start.
+    #[error("This broker does not coordinate transactions.")]
+    NoTransactions,
+    /// A kind of coordinator that does not exist here.
+    #[error("This broker does not run a coordinator of that kind.")]
+    UnknownKind,
+}
+
+impl Refusal {
+    fn code(self) -> i16 {
+        let error = match self {
+            Refusal::NotAvailable => ResponseError::CoordinatorNotAvailable,
+            Refusal::GroupDenied => ResponseError::GroupAuthorizationFailed,
+            Refusal::TransactionDenied => ResponseError::TransactionalIdAuthorizationFailed,
+            Refusal::NoTransactions | Refusal::UnknownKind => ResponseError::InvalidRequest,
+        };
+        error.code()
+    }
+}
+
+fn find(ctx: &Context, key_type: i8, key: &StrBytes) -> Result<Place, Refusal> {
     match key_type {
         GROUP => {
-            let group = ctx
-                .may(Operation::Describe, GroupId(kept(key)))
-                .map_err(|_| ResponseError::GroupAuthorizationFailed)?;
+            let group = ctx.may(Operation::Describe, GroupId(kept(key))).map_err(|_| Refusal::GroupDenied)?;
             let image = ctx.node.image.load();
             if image.topic(GROUP_METADATA_TOPIC).is_none() {
                 ctx.node.groups.want_topic();
             }
-            leader_for(&image, &group.get().0, &ctx.session.listener).ok_or(ResponseError::CoordinatorNotAvailable)
+            leader_for(&image, &group.get().0, &ctx.session.listener).ok_or(Refusal::NotAvailable)
         }
         TRANSACTION => {
-            ctx.may(Operation::Describe, TransactionalId(kept(key)))
-                .map_err(|_| ResponseError::TransactionalIdAuthorizationFailed)?;
-            Err(ResponseError::InvalidRequest)
+            ctx.may(Operation::Describe, TransactionalId(kept(key))).map_err(|_| Refusal::TransactionDenied)?;
+            Err(Refusal::NoTransactions)
         }
-        _ => Err(ResponseError::InvalidRequest),
+        _ => Err(Refusal::UnknownKind),
     }
 }
 
@@ -87,7 +116,7 @@ fn leader_for(image: &MetadataImage, group_id: &Arc<str>, listener: &str) -> Opt
     Some(Place { node_id: leader.0, host: message_text(&endpoint.host), port: i32::from(endpoint.port) })
 }
 
-fn single(version: i16, found: Result<Place, ResponseError>) -> FindCoordinatorResponse {
+fn single(version: i16, found: Result<Place, Refusal>) -> FindCoordinatorResponse {
     // On success Kafka's message is the name of its code 0.
     let message = match &found {
         Ok(_) => "NONE".to_owned(),
@@ -102,19 +131,24 @@ fn single(version: i16, found: Result<Place, ResponseError>) -> FindCoordinatorR
         .with_port(place.port)
 }
 
-fn one_of_many(key: StrBytes, found: Result<Place, ResponseError>) -> Coordinator {
+fn one_of_many(key: StrBytes, found: Result<Place, Refusal>) -> Coordinator {
+    // Kafka leaves the message empty where the code says all.
+    let message = match &found {
+        Err(refusal @ (Refusal::NoTransactions | Refusal::UnknownKind)) => refusal.to_string(),
+        Ok(_) | Err(Refusal::NotAvailable | Refusal::GroupDenied | Refusal::TransactionDenied) => String::new(),
+    };
     let (code, place) = split(found);
     Coordinator::default()
         .with_key(key)
         .with_error_code(code)
-        .with_error_message(Some(StrBytes::default()))
+        .with_error_message(Some(StrBytes::from_string(message)))
         .with_node_id(place.node_id.into())
         .with_host(place.host)
         .with_port(place.port)
 }
 
 /// The code, and the place; that of no node when there is an error.
-fn split(found: Result<Place, ResponseError>) -> (i16, Place) {
+fn split(found: Result<Place, Refusal>) -> (i16, Place) {
     match found {
         Ok(place) => (0, place),
         Err(error) => (error.code(), Place { node_id: -1, host: StrBytes::default(), port: -1 }),
@@ -132,7 +166,7 @@ mod tests {
         for version in ENTRY.versions_served.0..=ENTRY.versions_served.1 {
             let outcomes = || {
                 let place = Place { node_id: 1, host: StrBytes::from_static_str("localhost"), port: 9092 };
-                [Ok(place), Err(ResponseError::CoordinatorNotAvailable)]
+                [Ok(place), Err(Refusal::NotAvailable)]
             };
             for found in outcomes() {
                 let answer = if version < KEYS_MIN {
