@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use base::{Clock, Entropy, SystemClock, SystemEntropy, TopicId};
-use cluster::MetadataImage;
 use cluster::controller::{RegisterBroker, SUPPORTED_FEATURES};
 use cluster::records::Endpoint;
 use coordinator::group::GroupConfig;

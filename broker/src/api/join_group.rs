@@ -66,7 +66,7 @@ fn command(ctx: &Context, request: &JoinGroupRequest) -> Join {
         group_id: kept(&request.group_id),
         member_id: kept(&request.member_id),
         instance_id: kept_option(request.group_instance_id.as_ref()),
-        client_id: kept(&ctx.session.client_id),
+        client_id: ctx.session.client_id.clone(),
         client_host: ctx.session.client_host().into(),
         protocol_type: kept(&request.protocol_type),
         protocols: request.protocols.iter().map(protocol).collect(),

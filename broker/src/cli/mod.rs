@@ -67,7 +67,7 @@ pub fn main(serve: impl FnOnce(Config) -> anyhow::Result<()>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&format!("monedula: {error:#}"));
+            complain(&format!("monedula: {}", one_line(&error)));
             ExitCode::FAILURE
         }
     }
@@ -77,6 +77,19 @@ fn start(source: &Source, serve: impl FnOnce(Config) -> anyhow::Result<()>) -> a
     let (config, warnings) = read::config(source.config.as_deref(), &source.overrides)?;
     warnings.iter().for_each(warn);
     serve(config)
+}
+
+/// The error and its causes, without those that the text before them names already.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }
 
 fn warn(warning: &Warning) {

@@ -206,7 +206,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             return self.answer_unserved_version(entry, version, frame, charge, timer);
         }
         let head = head::read_head(&mut frame, entry.has_flexible_head(version)).map_err(bad_request)?;
-        self.session.client_id = head.client_id;
+        // A name of its own would keep the whole frame alive, and a batch in it from being changed in place.
+        if *self.session.client_id != *head.client_id {
+            self.session.client_id = (*head.client_id).into();
+        }
+        drop(head.client_id);
         let ctx = Context {
             node: self.node.clone(),
             session: self.session.clone(),

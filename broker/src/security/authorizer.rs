@@ -122,9 +122,4 @@ impl Authorizer {
     pub fn allowed_operations<R: Resource>(&self, _session: &Session, _resource: &R) -> i32 {
         R::OPERATIONS.iter().fold(0, |bits, operation| bits | 1 << (*operation as i8))
     }
-
-    /// Proof for the node's own work, which asks on nobody's behalf: loading, retention, internal topics.
-    pub(crate) fn for_the_node_itself<R: Resource>(&self, resource: R) -> Authorized<R> {
-        Authorized(resource)
-    }
 }

@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kafka_protocol::protocol::StrBytes;
-
 /// A connection's peer, as requests see it.
 #[derive(Debug, Clone)]
 pub struct Session {
@@ -15,13 +13,13 @@ pub struct Session {
     /// Who the peer has proven to be; `User:ANONYMOUS` without authentication.
     pub principal: Arc<str>,
     /// `client.id` of the request at hand.
-    pub client_id: StrBytes,
+    pub client_id: Arc<str>,
 }
 
 impl Session {
     /// A peer that has not proven who it is.
     pub fn anonymous(listener: Arc<str>, peer: SocketAddr) -> Self {
-        Session { listener, peer, principal: "User:ANONYMOUS".into(), client_id: StrBytes::default() }
+        Session { listener, peer, principal: "User:ANONYMOUS".into(), client_id: "".into() }
     }
 
     /// The peer's address as Kafka writes it in group members: a slash, then the address without the port.
