@@ -22,12 +22,14 @@ use crate::net::budget::ByteBudget;
 use crate::net::connection::ConnectionSettings;
 use crate::net::listener::{self, ConnectionCount, Shared};
 use crate::node::Node;
+use crate::observe::cluster::Granularity;
 use crate::observe::{BrokerState, Health, Metrics};
 use crate::runtime::controller::{self, ControllerHandle, ControllerSettings, MetadataFollower, SnapshotRule};
 use crate::runtime::coordinator::{GroupCoordinator, hosted};
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::{Keeper, KeeperSettings, LogDir, MetadataChange, Partitions};
 use crate::runtime::producer_ids::ProducerIds;
+use crate::runtime::series::{self, Shown};
 use crate::security::Authorizer;
 use crate::storage::{self, Storage};
 use crate::tasks::Tasks;
@@ -129,6 +131,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<()> {
         groups,
         fetch_sessions: FetchSessions::new(usize::try_from(config.net.fetch_sessions_max).unwrap_or(0)),
     });
+    show_series(&node, &seams, &storage);
     seams.tasks.spawn_owner("metadata", follow_metadata(node.clone(), follower, changes));
     seams.tasks.spawn(hosted::make_topic_when_wanted(
         node.groups.clone(),
@@ -290,6 +293,24 @@ fn accept(node: &Arc<Node>, seams: &Seams, sockets: Vec<(Arc<str>, TcpListener)>
     for (name, socket) in sockets {
         seams.tasks.spawn(listener::accept_loop(name, socket, shared.clone()));
     }
+}
+
+fn show_series(node: &Arc<Node>, seams: &Seams, storage: &Storage) {
+    let layers = node.config.settings.layers();
+    let (controller, node_id) = (node.controller.clone(), node.node_id);
+    let shown = Shown {
+        node_id,
+        image: node.image.clone(),
+        partitions: node.partitions.clone(),
+        groups: node.groups.clone(),
+        is_active_controller: Box::new(move || controller.leader() == Some(node_id)),
+        min_insync_replicas: layers.number("min.insync.replicas").and_then(|n| usize::try_from(n).ok()).unwrap_or(1),
+        granularity: Granularity::of(&layers.text("monedula.metrics.topic.granularity").unwrap_or_default()),
+        disk: seams.files.disk().clone(),
+        log_dirs: storage.directories.iter().map(|directory| directory.path.clone()).collect(),
+    };
+    series::show(&seams.metrics, shown);
+    seams.metrics.add_source(seams.health.clone());
 }
 
 /// Says on stdout that the node is ready, where it listens, where its data is, and what to try first.

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Warning};
+use crate::observe::logging::{self, LogFormat};
 
 /// A broker that speaks Kafka's protocol and keeps Kafka's files.
 #[derive(Debug, Parser)]
@@ -76,6 +77,8 @@ pub fn main(serve: impl FnOnce(Config) -> anyhow::Result<()>) -> ExitCode {
 fn start(source: &Source, serve: impl FnOnce(Config) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let (config, warnings) = read::config(source.config.as_deref(), &source.overrides)?;
     warnings.iter().for_each(warn);
+    let format = config.settings.layers().text("monedula.log.format").unwrap_or_default();
+    logging::init(LogFormat::of(&format), |name| std::env::var(name).ok())?;
     serve(config)
 }
 
