@@ -8,6 +8,9 @@ use thiserror::Error;
 /// Longest name that a file system takes, in bytes.
 const NAME_LEN_MAX: usize = 255;
 
+/// Highest offset that may name a file: what its segment can hold must not reach the end of the numbers.
+const OFFSET_MAX: Offset = Offset::MAX - u32::MAX as Offset;
+
 /// Holds the highest offset known to be synced, per partition.
 pub const RECOVERY_POINT_CHECKPOINT: &str = "recovery-point-offset-checkpoint";
 /// Holds the high watermark, per partition.
@@ -104,7 +107,8 @@ impl OffsetFile {
         if digits.len() != 20 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
             return None;
         }
-        Some(OffsetFile { offset: digits.parse().ok()?, kind, leftover })
+        let offset = digits.parse().ok().filter(|offset| *offset <= OFFSET_MAX)?;
+        Some(OffsetFile { offset, kind, leftover })
     }
 }
 
@@ -197,7 +201,13 @@ mod tests {
                 assert_eq!(OffsetFile::parse(&name), Some(OffsetFile { offset: 7, kind, leftover }));
             }
         }
-        for name in ["leader-epoch-checkpoint", "7.log", "0000000000000000000x.log", "99999999999999999999.log"] {
+        for name in [
+            "leader-epoch-checkpoint",
+            "7.log",
+            "0000000000000000000x.log",
+            "99999999999999999999.log",
+            "09223372036854775807.log",
+        ] {
             assert_eq!(OffsetFile::parse(name), None);
         }
     }

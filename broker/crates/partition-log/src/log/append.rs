@@ -373,7 +373,8 @@ fn check_replicated(records: &[u8], log_end_offset: Offset) -> Result<(), Append
     for batch in batches(records) {
         let batch = batch?;
         let header = batch.header();
-        if header.base_offset < next || header.last_offset() < header.base_offset {
+        if header.base_offset < next || header.last_offset() < header.base_offset || header.last_offset() == Offset::MAX
+        {
             return Err(AppendError::UnexpectedOffset { offset: header.base_offset, log_end_offset: next });
         }
         batch.verify_crc().map_err(|_| AppendError::Corrupt { offset: header.base_offset })?;
