@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use base::{Clock, Entropy, NodeId};
 use cluster::configs::BrokerLayers;
-use cluster::controller::{FeatureRange, SUPPORTED_FEATURES};
+use cluster::controller::{FeatureRange, KRAFT_VERSION, SUPPORTED_FEATURES};
 use cluster::{ConfigResource, MetadataImage};
 
 use crate::config::Config;
 use crate::observe::Metrics;
 use crate::runtime::controller::ControllerHandle;
+use crate::runtime::controller::store::batches::KRAFT_VERSION_LEVEL;
 use crate::runtime::coordinator::GroupCoordinator;
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::Partitions;
@@ -73,7 +74,9 @@ impl Node {
     /// Features as ApiVersions tells them.
     pub fn features(&self) -> Features {
         let image = self.image.load();
-        let finalized = image.features().filter(|(_, level)| *level > 0);
+        // The level of this one stands in the raft log and not among the metadata records.
+        let raft = (KRAFT_VERSION, KRAFT_VERSION_LEVEL);
+        let finalized = image.features().filter(|(_, level)| *level > 0).chain([raft]);
         Features {
             supported: SUPPORTED_FEATURES,
             finalized: finalized.map(|(name, level)| (name.to_owned(), level)).collect(),

@@ -15,7 +15,7 @@ mod topic_name;
 use base::{NodeId, Offset, TopicId};
 
 pub use alter_configs::{AlterConfigs, AlterConfigsError, ConfigRequest, ConfigTarget};
-pub use bootstrap::{Activate, FeatureRange, SUPPORTED_FEATURES, bootstrap_records};
+pub use bootstrap::{Activate, FeatureRange, KRAFT_VERSION, SUPPORTED_FEATURES, bootstrap_records};
 pub use brokers::{RegisterBroker, RegisterController, RegistrationError, UnfenceBroker};
 pub use create_partitions::{CreatePartitions, CreatePartitionsError, PartitionsTopic};
 pub use create_topics::{CreateTopics, CreateTopicsError, CreatedTopic, NewTopic};

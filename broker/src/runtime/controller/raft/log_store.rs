@@ -187,7 +187,8 @@ impl LogStore {
         let voter = |id| LeaderVoter { voter_id: id, voter_directory_id: self.directory_of(id) };
         let voters: Vec<LeaderVoter> = self.membership.voter_ids().map(voter).collect();
         let granting_voters = if voters.len() == 1 { voters.clone() } else { vec![voter(self.node_id)] };
-        LeaderChangeMessage { version: 1, leader_id: self.node_id, voters, granting_voters }
+        // Kafka's tools read version 0 only, whatever the value says of itself (Kafka: ControlRecordUtils).
+        LeaderChangeMessage { version: 0, leader_id: self.node_id, voters, granting_voters }
     }
 
     fn store_batch(&self, entry: &Entry, base_offset: Offset, now_ms: TimestampMs) -> io::Result<StoredBatch> {
