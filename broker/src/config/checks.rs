@@ -55,7 +55,7 @@ fn limits(config: &Config) -> Result<(), ConfigError> {
     require(net.queued_request_bytes_max >= i64::from(net.request_bytes_max), || {
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes".to_owned()
     })?;
-    let codec = config.offsets_topic.compression_codec;
+    let codec = config.settings.layers().number("offsets.topic.compression.codec").unwrap_or_default();
     require((0..=4).contains(&codec), || format!("Unknown compression type id: {codec}"))?;
     require(!config.storage.log_dirs.iter().any(|dir| dir.as_os_str().is_empty()), || {
         "At least one log directory must be defined via log.dirs or log.dir.".to_owned()

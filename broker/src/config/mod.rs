@@ -22,8 +22,7 @@ mod checks;
 pub use file::SettingsFile;
 pub use listeners::{Listener, Listeners, SecurityProtocol};
 pub use sections::{
-    GroupsConfig, InternalTopicConfig, LogsConfig, MetadataConfig, NetConfig, StorageConfig, TopicsConfig,
-    TransactionsConfig, Voter,
+    GroupsConfig, InternalTopicConfig, LogsConfig, MetadataConfig, NetConfig, StorageConfig, TopicsConfig, Voter,
 };
 pub use settings::{Origin, SetValue, Settings};
 
@@ -152,8 +151,6 @@ pub struct Config {
     pub offsets_topic: InternalTopicConfig,
     /// `__transaction_state`.
     pub transactions_topic: InternalTopicConfig,
-    /// Transactions.
-    pub transactions: TransactionsConfig,
     /// The metadata log and the quorum.
     pub metadata: MetadataConfig,
     /// `monedula.http.listen`; `None` when it is empty.
@@ -197,7 +194,6 @@ impl Config {
             groups: GroupsConfig::read(layers),
             offsets_topic: InternalTopicConfig::offsets(layers),
             transactions_topic: InternalTopicConfig::transactions(layers),
-            transactions: TransactionsConfig::read(layers),
             metadata: MetadataConfig::read(&settings),
             http_listen: text("monedula.http.listen"),
             cluster_id_wanted,

@@ -7,6 +7,7 @@
 mod documents;
 mod edges;
 mod floors;
+mod settings;
 mod sizes;
 mod source;
 mod words;
