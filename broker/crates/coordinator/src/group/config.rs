@@ -13,6 +13,9 @@ pub struct GroupConfig {
     pub initial_rebalance_delay_ms: i32,
     /// How long a new member's first join may stay parked; Kafka fixes it at 5 minutes.
     pub new_member_join_timeout_ms: i32,
+    /// Most ids of a group that are given out and not yet used. Kafka has no such limit; without one, a client that asks
+    /// again and again for a new id would fill the memory.
+    pub pending_joins_max: usize,
     /// `offset.metadata.max.bytes`, counted in characters as Kafka counts it.
     pub offset_metadata_len_max: usize,
     /// `offsets.retention.minutes`, in milliseconds.
@@ -29,6 +32,7 @@ impl Default for GroupConfig {
             group_size_max: i32::MAX as usize,
             initial_rebalance_delay_ms: 3_000,
             new_member_join_timeout_ms: 300_000,
+            pending_joins_max: 10_000,
             offset_metadata_len_max: 4_096,
             offsets_retention_ms: 10_080 * 60_000,
             offsets_retention_check_interval_ms: 600_000,

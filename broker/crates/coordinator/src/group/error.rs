@@ -58,12 +58,12 @@ pub enum GroupError {
         /// The group.
         group_id: GroupId,
     },
-    /// The group is full.
-    #[error("group '{group_id}' already has {limit} members (group.max.size)")]
+    /// The group is full, or too many ids are given out and not used.
+    #[error("group '{group_id}' takes no more than {limit} members (group.max.size)")]
     MaxSizeReached {
         /// The group.
         group_id: GroupId,
-        /// `group.max.size`.
+        /// `group.max.size`, or the most ids given out at a time.
         limit: usize,
     },
     /// The members must join again.

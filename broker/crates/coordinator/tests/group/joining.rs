@@ -262,3 +262,27 @@ fn an_unknown_group_or_an_empty_one_has_no_members_to_beat_or_sync() {
     let empty = Command::Sync(Sync { group_id: "".into(), ..sync(&member, 1, &[]) });
     assert_eq!(shard.call(empty), Answer::Sync(Err(GroupError::InvalidGroupId)));
 }
+
+#[test]
+fn ids_are_not_given_out_without_end() {
+    let mut shard = Shard::new(GroupConfig { pending_joins_max: 5, ..test_config() });
+    let ask = |shard: &mut Shard, n: u128| {
+        let ticket = shard.send(Command::Join(Join { unique: uuid::Uuid::from_u128(n), ..join("c") }));
+        shard.refused(ticket).error
+    };
+    for n in 0..5 {
+        assert!(matches!(ask(&mut shard, n), GroupError::MemberIdRequired { .. }));
+    }
+    assert_eq!(ask(&mut shard, 5), GroupError::MaxSizeReached { group_id: "g".into(), limit: 5 });
+    shard.advance_ms(10_000);
+    assert!(matches!(ask(&mut shard, 6), GroupError::MemberIdRequired { .. }));
+}
+
+#[test]
+fn a_negative_rebalance_timeout_is_none() {
+    let mut shard = Shard::default();
+    let join = Join { rebalance_timeout_ms: -1, member_id_required: false, ..join("c") };
+    let ticket = shard.send(Command::Join(join));
+    shard.advance_ms(3_000);
+    assert_eq!(shard.joined(ticket).generation, 1);
+}

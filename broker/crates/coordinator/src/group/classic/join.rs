@@ -53,6 +53,11 @@ impl Draft<'_> {
                 }
                 None => self.add_member(ticket, join, new_id),
             },
+            None if join.member_id_required && self.group.pending_joins.len() >= self.config.pending_joins_max => {
+                let (group_id, limit) = (self.group.id.clone(), self.config.pending_joins_max);
+                let error = GroupError::MaxSizeReached { group_id, limit };
+                self.refuse_join(ticket, MemberId::default(), error);
+            }
             None if join.member_id_required => {
                 let deadline_ms = self.after_ms(i64::from(join.session_timeout_ms));
                 self.group.pending_joins.insert(new_id.clone(), deadline_ms);

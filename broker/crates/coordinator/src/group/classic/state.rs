@@ -258,9 +258,9 @@ impl ClassicGroup {
         self.members.values().filter(|member| member.awaiting_join.is_some()).count()
     }
 
-    /// The longest rebalance timeout of the members; 0 when there are none.
+    /// The longest rebalance timeout of the members; 0 when there are none, or all are negative.
     pub fn rebalance_timeout_ms(&self) -> i64 {
-        self.members.values().map(|member| i64::from(member.rebalance_timeout_ms)).max().unwrap_or(0)
+        self.members.values().map(|member| i64::from(member.rebalance_timeout_ms)).fold(0, i64::max)
     }
 
     /// True when a member with these protocols could be in the next generation.
