@@ -127,8 +127,8 @@ mod tests {
         let topic = DescribableLogDirTopic::default()
             .with_topic(TopicName(StrBytes::from_static_str("a")))
             .with_partitions(vec![1]);
-        assert!(is_asked(&[topic.clone()], "a", 1));
-        assert!(!is_asked(&[topic.clone()], "a", 0));
+        assert!(is_asked(std::slice::from_ref(&topic), "a", 1));
+        assert!(!is_asked(std::slice::from_ref(&topic), "a", 0));
         assert!(!is_asked(&[topic], "b", 1));
     }
 }

@@ -155,21 +155,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         }
         let buffered = self.cutter.buffered();
         if buffered > SMALL_FRAME_BYTES && buffered > self.charged {
-            let more = buffered - self.charged;
-            if tokio::time::timeout(STALLED_FRAME_TIMEOUT, self.growing.grow(more)).await.is_err() {
-                return Err(ConnectionEnd::BadRequest(
-                    "the byte budget for requests (queued.max.request.bytes) was used up for 30 s".to_owned(),
-                ));
-            }
+            self.take_budget(buffered - self.charged).await?;
             self.charged = buffered;
         }
         while let Some(frame) = self.cutter.next_frame()? {
-            let mut charge = std::mem::replace(&mut self.growing, self.budget.charge());
             if self.charged == 0 {
-                charge.grow(frame.len()).await;
+                self.take_budget(frame.len()).await?;
             }
             self.charged = 0;
+            let charge = std::mem::replace(&mut self.growing, self.budget.charge());
             self.waiting.push_back((frame, charge));
+        }
+        Ok(())
+    }
+
+    /// Charges `bytes` to the byte budget. While others hold all of it, requests of this connection go on, because they
+    /// are among those who give it back.
+    async fn take_budget(&mut self, bytes: usize) -> Result<(), ConnectionEnd> {
+        while !self.growing.try_grow(bytes) {
+            match self.in_flight.next().await {
+                Some(answered) => write_answers(&mut self.stream, &mut self.in_flight, answered).await?,
+                None => {
+                    let grown = tokio::time::timeout(STALLED_FRAME_TIMEOUT, self.growing.grow(bytes)).await;
+                    return grown.map_err(|_| {
+                        ConnectionEnd::BadRequest(
+                            "the byte budget for requests (queued.max.request.bytes) was used up for 30 s".to_owned(),
+                        )
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -182,7 +196,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             let (index, entry) = api::entry(api_key)
                 .ok_or_else(|| ConnectionEnd::BadRequest(format!("there is no API with key {api_key}")))?;
             let overlaps = entry.order == Order::Pipelined && self.in_flight_order == Order::Pipelined;
-            if !self.in_flight.is_empty() && !(overlaps && self.in_flight.len() < IN_FLIGHT_MAX) {
+            let may_begin = self.in_flight.is_empty() || (overlaps && self.in_flight.len() < IN_FLIGHT_MAX);
+            if !may_begin {
                 return Ok(());
             }
             let Some((frame, charge)) = self.waiting.pop_front() else { return Ok(()) };

@@ -265,7 +265,7 @@ impl Keeper {
                     }
                     Some(_) => {}
                     None if assigned.replicas().contains(&self.node_id) => {
-                        to_open.push(self.to_open(&entry.topic, index, assigned));
+                        to_open.push(self.plan_opening(&entry.topic, index, assigned));
                     }
                     None => {}
                 }
@@ -339,7 +339,7 @@ impl Keeper {
         self.layers().number("producer.id.expiration.ms").unwrap_or_default()
     }
 
-    fn to_open(&mut self, topic: &Arc<Topic>, index: PartitionIndex, assigned: &PartitionImage) -> ToOpen {
+    fn plan_opening(&mut self, topic: &Arc<Topic>, index: PartitionIndex, assigned: &PartitionImage) -> ToOpen {
         let partition = TopicPartition::new(topic.name.clone(), index);
         let dir = self.found.dir_of.remove(&partition);
         let log_dir = dir.unwrap_or_else(|| self.choose_dir(assigned));
