@@ -7,6 +7,7 @@ use kafka_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse, ApiKey
 use kafka_protocol::protocol::StrBytes;
 
 use super::change_configs::{Asked, change};
+use super::config_resources::Refused;
 use super::{Api, Context, Entry, Outcome};
 
 /// The row of the table.
@@ -32,15 +33,36 @@ impl Api for AlterConfigs {
             }
         });
         let results = change(&ctx, asked.collect(), request.validate_only).await;
-        let responses = resources.into_iter().zip(results).map(|((kind, name), result)| {
-            let answer = AlterConfigsResourceResponse::default().with_resource_type(kind).with_resource_name(name);
-            match result {
-                Ok(()) => answer.with_error_message(None),
-                Err(refused) => answer
-                    .with_error_code(refused.code.code())
-                    .with_error_message(Some(StrBytes::from_string(refused.message))),
-            }
-        });
+        let responses = resources.into_iter().zip(results).map(|((kind, name), result)| answer(kind, name, result));
         Outcome::Reply(AlterConfigsResponse::default().with_responses(responses.collect()))
+    }
+}
+
+fn answer(resource_type: i8, name: StrBytes, result: Result<(), Refused>) -> AlterConfigsResourceResponse {
+    let answer = AlterConfigsResourceResponse::default().with_resource_type(resource_type).with_resource_name(name);
+    match result {
+        Ok(()) => answer.with_error_message(None),
+        Err(refused) => {
+            answer.with_error_code(refused.code.code()).with_error_message(Some(StrBytes::from_string(refused.message)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::protocol::Encodable;
+
+    use super::*;
+
+    #[test]
+    fn the_answer_encodes_at_every_version_served() {
+        let refused = answer(2, StrBytes::from_static_str("a"), Err(Refused::invalid_request("why")));
+        let done = answer(2, StrBytes::from_static_str("b"), Ok(()));
+        let response = AlterConfigsResponse::default().with_responses(vec![refused, done]);
+        for version in 0..=2 {
+            let mut bytes = bytes::BytesMut::new();
+            response.encode(&mut bytes, version).unwrap();
+            assert_eq!(bytes.len(), response.compute_size(version).unwrap());
+        }
     }
 }

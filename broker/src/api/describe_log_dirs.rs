@@ -113,6 +113,8 @@ fn describe(volume: Volume, topics: Topics) -> DescribeLogDirsResult {
 
 #[cfg(test)]
 mod tests {
+    use kafka_protocol::protocol::Encodable;
+
     use super::*;
 
     #[test]
@@ -130,5 +132,17 @@ mod tests {
         assert!(is_asked(std::slice::from_ref(&topic), "a", 1));
         assert!(!is_asked(std::slice::from_ref(&topic), "a", 0));
         assert!(!is_asked(&[topic], "b", 1));
+    }
+
+    #[test]
+    fn the_answer_encodes_at_every_version_served() {
+        let topics = Topics::from([(Arc::from("a"), vec![DescribeLogDirsPartition::default()])]);
+        let result = describe(Volume { path: PathBuf::from("/d"), bytes: Some((2, 1)) }, topics);
+        let response = DescribeLogDirsResponse { results: vec![result], ..Default::default() };
+        for version in 1..=5 {
+            let mut bytes = bytes::BytesMut::new();
+            response.encode(&mut bytes, version).unwrap();
+            assert_eq!(bytes.len(), response.compute_size(version).unwrap());
+        }
     }
 }

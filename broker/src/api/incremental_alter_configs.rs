@@ -58,6 +58,8 @@ fn answer(resource_type: i8, name: StrBytes, result: Result<(), Refused>) -> Alt
 
 #[cfg(test)]
 mod tests {
+    use kafka_protocol::protocol::Encodable;
+
     use super::*;
 
     #[test]
@@ -65,5 +67,17 @@ mod tests {
         let config = AlterableConfig::default().with_name(StrBytes::from_static_str("a")).with_config_operation(9);
         let refused = alterations(&[config]).unwrap_err();
         assert_eq!(refused.message, "Unknown operations type 9");
+    }
+
+    #[test]
+    fn the_answer_encodes_at_every_version_served() {
+        let refused = answer(2, StrBytes::from_static_str("a"), Err(Refused::invalid_request("why")));
+        let done = answer(2, StrBytes::from_static_str("b"), Ok(()));
+        let response = IncrementalAlterConfigsResponse::default().with_responses(vec![refused, done]);
+        for version in 0..=1 {
+            let mut bytes = bytes::BytesMut::new();
+            response.encode(&mut bytes, version).unwrap();
+            assert_eq!(bytes.len(), response.compute_size(version).unwrap());
+        }
     }
 }

@@ -33,16 +33,18 @@ impl Api for ListConfigResources {
             Err(error) => return Outcome::Reply(ListConfigResourcesResponse::default().with_error_code(error.code())),
         };
         let image = ctx.node.image();
-        let with_type = ctx.version >= 1;
         let resources = kinds.into_iter().flat_map(|kind| {
             let names = names(&image, kind);
-            names.into_iter().map(move |name| {
-                let resource = ConfigResource::default().with_resource_name(StrBytes::from_string(name));
-                if with_type { resource.with_resource_type(kind as i8) } else { resource }
-            })
+            names.into_iter().map(move |name| resource(ctx.version, kind, name))
         });
         Outcome::Reply(ListConfigResourcesResponse::default().with_config_resources(resources.collect()))
     }
+}
+
+/// Version 0 has no place for the type.
+fn resource(version: i16, kind: ResourceKind, name: String) -> ConfigResource {
+    let resource = ConfigResource::default().with_resource_name(StrBytes::from_string(name));
+    if version >= 1 { resource.with_resource_type(kind as i8) } else { resource }
 }
 
 /// The kinds to list, in the order in which Kafka lists them.
@@ -73,6 +75,8 @@ fn names(image: &MetadataImage, kind: ResourceKind) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use kafka_protocol::protocol::Encodable;
+
     use super::*;
 
     #[test]
@@ -82,5 +86,16 @@ mod tests {
         assert_eq!(kinds(1, &[BROKER_LOGGER]), Ok(Vec::new()));
         assert_eq!(kinds(1, &[99]), Err(ResponseError::UnsupportedVersion));
         assert_eq!(kinds(0, &[]), Ok(vec![ResourceKind::ClientMetrics]));
+    }
+
+    #[test]
+    fn the_answer_encodes_at_every_version_served() {
+        for version in 0..=1 {
+            let listed = vec![resource(version, ResourceKind::ClientMetrics, "a".to_owned())];
+            let response = ListConfigResourcesResponse::default().with_config_resources(listed);
+            let mut bytes = bytes::BytesMut::new();
+            response.encode(&mut bytes, version).unwrap();
+            assert_eq!(bytes.len(), response.compute_size(version).unwrap());
+        }
     }
 }

@@ -260,4 +260,26 @@ mod tests {
         let error = refused(&disk, &["log.dirs=/d/a", "monedula.storage.auto.format=false"]);
         assert_eq!(error, "/d/a is not formatted; run `monedula storage format`");
     }
+
+    #[test]
+    fn a_crash_at_any_moment_of_formatting_leaves_directories_that_the_next_start_makes_whole() {
+        let whole = SimDisk::new();
+        start(&whole, &[TWO]).unwrap();
+        let snapshot = Path::new("/d/a").join(METADATA_PARTITION).join("00000000000000000000-0000000000.checkpoint");
+        for operation in 1..=whole.operations() {
+            let disk = SimDisk::new();
+            disk.crash_at(operation);
+            // It fails unless the crash comes after the last write.
+            let _ = start(&disk, &[TWO]);
+            for seed in 0..4 {
+                let disk = disk.after_power_cut(seed);
+                let second = start(&disk, &[TWO]).unwrap();
+                assert!(disk.metadata(&snapshot).unwrap().is_some(), "crash at {operation}, seed {seed}");
+                let cluster_id = second.cluster_id.clone();
+                drop(second);
+                let third = start(&disk, &[TWO]).unwrap();
+                assert!(!third.formatted_now && third.cluster_id == cluster_id, "crash at {operation}, seed {seed}");
+            }
+        }
+    }
 }
