@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::read_buffers::ReadBuffers;
 use crate::segment::Segment;
 
 /// A segment's open file.
@@ -23,17 +24,33 @@ pub struct FileCache {
     disk: Arc<dyn Disk>,
     open_max: usize,
     ring: Mutex<VecDeque<Weak<Segment>>>,
+    buffers: Arc<ReadBuffers>,
 }
 
 impl FileCache {
     /// A cache that keeps at most `open_max` segment files open.
     pub fn new(disk: Arc<dyn Disk>, open_max: usize) -> Arc<Self> {
-        Arc::new(FileCache { disk, open_max: open_max.max(1), ring: Mutex::new(VecDeque::new()) })
+        Arc::new(FileCache {
+            disk,
+            open_max: open_max.max(1),
+            ring: Mutex::new(VecDeque::new()),
+            buffers: Arc::new(ReadBuffers::default()),
+        })
     }
 
     /// The disk whose files it opens.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
+    }
+
+    /// Memory for reads.
+    pub(crate) fn buffers(&self) -> &Arc<ReadBuffers> {
+        &self.buffers
+    }
+
+    /// Lets go of memory that reads have left for the next; worth a call when the node has become quiet.
+    pub fn release_read_buffers(&self) {
+        self.buffers.release();
     }
 
     /// Files open now.

@@ -13,6 +13,7 @@ mod log;
 pub mod names;
 mod offset_index;
 mod producers;
+mod read_buffers;
 mod reader;
 mod scan;
 mod segment;

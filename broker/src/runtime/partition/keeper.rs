@@ -175,7 +175,11 @@ impl Keeper {
                 _ = high_watermarks.tick() => self.checkpoint(Kind::HighWatermark),
                 _ = recovery_points.tick() => self.checkpoint(Kind::RecoveryPoint),
                 _ = start_offsets.tick() => self.checkpoint(Kind::LogStartOffset),
-                _ = retention.tick() => self.care(Care::Retention).await,
+                _ = retention.tick() => {
+                    // Memory that a burst of reads has left behind; busy readers have it back at once.
+                    self.settings.files.release_read_buffers();
+                    self.care(Care::Retention).await;
+                }
                 _ = producers.tick() => self.care(Care::ExpiredProducers).await,
                 _ = flush.tick() => self.care(Care::Flush).await,
             }

@@ -12,6 +12,7 @@ use crate::disk::DiskFile;
 use crate::errors::{ReadError, StorageError};
 use crate::names::FileKind;
 use crate::offset_index::OffsetEntries;
+use crate::read_buffers::{ReadBuffer, ReadBuffers};
 use crate::segment::Segment;
 use crate::shared::LogPosition;
 
@@ -22,7 +23,7 @@ const ATTEMPTS_MAX: usize = 8;
 
 /// Bytes of a segment in memory.
 struct Window {
-    bytes: Vec<u8>,
+    bytes: ReadBuffer,
     position: u64,
 }
 
@@ -42,6 +43,7 @@ struct Reading<'a> {
     end: u64,
     access: Access,
     directory: &'a std::path::Path,
+    buffers: &'a Arc<ReadBuffers>,
 }
 
 enum Found {
@@ -121,7 +123,7 @@ impl LogReader {
             return Ok(ReadResult { records: Bytes::new(), position, offsets });
         };
         let skip = (start - window.position) as usize;
-        let records = Bytes::from(window.bytes).slice(skip..skip + (end - start) as usize);
+        let records = Bytes::from_owner(window.bytes).slice(skip..skip + (end - start) as usize);
         let position =
             LogPosition { offset: first_offset, segment_base_offset: reading.segment_base_offset, position: start };
         Ok(ReadResult { records, position: Some(position), offsets })
@@ -177,7 +179,8 @@ impl LogReader {
                 (file, index)
             }
         };
-        Ok(Some(Reading { segment, file: file.file.clone(), index, end, access, directory }))
+        let buffers = self.shared.files.buffers();
+        Ok(Some(Reading { segment, file: file.file.clone(), index, end, access, directory, buffers }))
     }
 }
 
@@ -190,10 +193,10 @@ struct Source {
 impl Reading<'_> {
     fn window(&self, position: u64, len: u64) -> Result<Window, ReadError> {
         let len = len.min(self.end - position) as usize;
-        let mut bytes = vec![0; len];
+        let mut bytes = self.buffers.take(len);
         let read = match self.access {
-            Access::Wait => self.file.read_at(position, &mut bytes).map(Some),
-            Access::NoWait => self.file.read_at_nowait(position, &mut bytes),
+            Access::Wait => self.file.read_at(position, bytes.as_mut()).map(Some),
+            Access::NoWait => self.file.read_at_nowait(position, bytes.as_mut()),
         };
         let failed = |error| StorageError::new("read", &self.segment.log_path(self.directory), error);
         let read = read.map_err(failed)?;
