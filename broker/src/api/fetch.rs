@@ -17,6 +17,8 @@ use super::fetch_read::{Limits, Read, read_all};
 use super::{Api, Context, Entry, Outcome};
 use crate::runtime::fetch_sessions::{Kind, SessionError, Told, TopicKey, Wanted};
 use crate::runtime::partition::Waiter;
+use crate::wire::reply_frame::ReplyFrame;
+use crate::wire::{self, WireError};
 
 /// The row of the table.
 pub const ENTRY: Entry = Entry::of::<Fetch>("Fetch", 4..=18);
@@ -56,6 +58,10 @@ impl Api for Fetch {
         };
         let reads = read_or_wait(&ctx, &wanted, &limits).await;
         Outcome::Reply(answer(&ctx, kind, uses_topic_ids, reads))
+    }
+
+    fn encode(correlation_id: i32, version: i16, response: FetchResponse) -> Result<ReplyFrame, WireError> {
+        wire::fetch_reply::encode(correlation_id, version, response)
     }
 }
 

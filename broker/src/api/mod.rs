@@ -7,13 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
 use crate::node::Node;
 use crate::security::{Authorized, Denied, Operation, Resource, Session};
 use crate::wire;
 use crate::wire::error_codes::ErrorCodes;
+use crate::wire::reply_frame::ReplyFrame;
 
 mod alter_configs;
 pub mod api_versions;
@@ -99,6 +100,14 @@ pub trait Api: 'static {
 
     /// Answers a request: translates it, makes one call, translates the result.
     fn handle(ctx: Context, request: Self::Request) -> impl Future<Output = Outcome<Self::Response>> + Send;
+
+    /// Puts an answer into its frame.
+    ///
+    /// # Errors
+    /// The answer holds a field that does not exist at `version`.
+    fn encode(correlation_id: i32, version: i16, response: Self::Response) -> Result<ReplyFrame, wire::WireError> {
+        Ok(wire::encode_reply(correlation_id, version, &response)?.into())
+    }
 }
 
 /// What becomes of a request.
@@ -138,7 +147,7 @@ pub struct Entry {
 }
 
 /// A request under way: becomes the frame of its answer.
-pub type Running = Pin<Box<dyn Future<Output = Result<Option<BytesMut>, CloseReason>> + Send>>;
+pub type Running = Pin<Box<dyn Future<Output = Result<Option<ReplyFrame>, CloseReason>> + Send>>;
 
 /// Why a connection is closed after a request.
 #[derive(Debug, thiserror::Error)]
@@ -219,7 +228,7 @@ fn run<A: Api>(ctx: Context, body: Bytes, cost_max: usize) -> Running {
                 if let Some((index, _)) = entry(A::KEY) {
                     response.error_codes(&mut |code| metrics.answered_with(index, code));
                 }
-                Ok(Some(wire::encode_reply(correlation_id, version, &response)?))
+                Ok(Some(A::encode(correlation_id, version, response)?))
             }
             Outcome::Silent => Ok(None),
             Outcome::Close(reason) => Err(CloseReason::BadRequest(reason)),

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -19,6 +19,7 @@ use crate::node::Node;
 use crate::observe::RequestTimer;
 use crate::security::Session;
 use crate::tasks::StopSignal;
+use crate::wire::reply_frame::ReplyFrame;
 use crate::wire::{self, head};
 
 /// Most requests of one connection under way at once; what a client may have in flight without asking for more memory
@@ -58,7 +59,7 @@ pub enum ConnectionEnd {
 }
 
 struct Answered {
-    frame: Result<Option<BytesMut>, CloseReason>,
+    frame: Result<Option<ReplyFrame>, CloseReason>,
     timer: RequestTimer,
     // Held until the answer is on its way: the request's memory is free only then.
     _charge: Charge,
@@ -255,7 +256,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         }
         let head = head::read_head(&mut frame, false).map_err(|e| ConnectionEnd::BadRequest(e.to_string()))?;
         let frame = wire::encode_reply(head.correlation_id, 0, &api::api_versions::unsupported_version());
-        let answered = Answered { frame: frame.map(Some).map_err(CloseReason::from), timer, _charge: charge };
+        let answered = Answered {
+            frame: frame.map(|frame| Some(frame.into())).map_err(CloseReason::from),
+            timer,
+            _charge: charge,
+        };
         self.in_flight.push_back(Box::pin(std::future::ready(answered)));
         Ok(())
     }
@@ -276,14 +281,14 @@ async fn write_answers<S: AsyncWrite + Unpin>(
     first: Answered,
 ) -> Result<(), ConnectionEnd> {
     let mut answered = Some(first);
-    let mut batch: Option<BytesMut> = None;
+    let mut batch: Option<ReplyFrame> = None;
     let mut timers = Vec::with_capacity(1);
     while let Some(Answered { frame, mut timer, _charge }) = answered.take() {
-        timer.handled(frame.as_ref().map_or(0, |frame| frame.as_ref().map_or(0, BytesMut::len)));
+        timer.handled(frame.as_ref().map_or(0, |frame| frame.as_ref().map_or(0, ReplyFrame::len)));
         if let Some(frame) = frame.map_err(|reason| ConnectionEnd::BadRequest(reason.to_string()))? {
             match &mut batch {
                 None => batch = Some(frame),
-                Some(batch) => batch.extend_from_slice(&frame),
+                Some(batch) => batch.append(frame),
             }
         }
         timers.push(timer);
@@ -292,7 +297,7 @@ async fn write_answers<S: AsyncWrite + Unpin>(
         }
     }
     if let Some(batch) = batch {
-        stream.write_all(&batch).await?;
+        stream.write_all_buf(&mut batch.into_buf()).await?;
     }
     for timer in timers {
         timer.sent();

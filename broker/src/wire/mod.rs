@@ -3,10 +3,12 @@
 
 pub mod clamped;
 pub mod error_codes;
+pub mod fetch_reply;
 pub mod head;
 pub mod messages;
 pub mod metered;
 pub mod primitive;
+pub mod reply_frame;
 pub mod text;
 
 use bytes::{BufMut, Bytes, BytesMut};
