@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{ManualClock, NodeId, TopicId};
 use cluster::Record;
@@ -76,7 +77,7 @@ fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
     metrics.set_granularity(granularity);
     metrics.topic("orders").add(TopicCounter::BytesIn, 9);
     let index = monedula::api::entry(18).unwrap().0;
-    let mut timer = metrics.request_began(index, 4, 10);
+    let mut timer = metrics.request_began(index, 4, 10, Duration::ZERO);
     timer.handled(20);
     timer.sent();
     metrics.answered_with(index, 0);
@@ -135,6 +136,8 @@ kafka_network_requestmetrics_errors_total{request="ApiVersions",error="NONE"} 1
 kafka_network_requestmetrics_totaltimems{request="ApiVersions",quantile="0.50"}
 kafka_network_requestmetrics_totaltimems{request="ApiVersions",quantile="0.999"}
 kafka_network_requestmetrics_totaltimems_count{request="ApiVersions"} 1
+kafka_network_requestmetrics_requestqueuetimems{request="ApiVersions",quantile="0.99"}
+kafka_network_requestmetrics_requestqueuetimems_count{request="ApiVersions"} 1
 kafka_network_requestmetrics_localtimems{request="ApiVersions",quantile="0.99"}
 kafka_network_requestmetrics_localtimems_count{request="ApiVersions"} 1
 kafka_network_requestmetrics_responsesendtimems{request="ApiVersions",quantile="0.99"}

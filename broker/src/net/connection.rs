@@ -58,6 +58,14 @@ pub enum ConnectionEnd {
     Io(#[from] io::Error),
 }
 
+/// A request whose turn has not come.
+struct Waiting {
+    frame: Bytes,
+    charge: Charge,
+    /// When its last byte was read, in monotonic time.
+    arrived: Duration,
+}
+
 struct Answered {
     frame: Result<Option<ReplyFrame>, CloseReason>,
     timer: RequestTimer,
@@ -75,7 +83,7 @@ pub struct Connection<S> {
     cutter: FrameCutter,
     growing: Charge,
     charged: usize,
-    waiting: VecDeque<(Bytes, Charge)>,
+    waiting: VecDeque<Waiting>,
     in_flight: FuturesOrdered<futures_util::future::BoxFuture<'static, Answered>>,
     in_flight_order: Order,
 }
@@ -165,7 +173,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             }
             self.charged = 0;
             let charge = std::mem::replace(&mut self.growing, self.budget.charge());
-            self.waiting.push_back((frame, charge));
+            let arrived = self.node.clock.monotonic();
+            self.waiting.push_back(Waiting { frame, charge, arrived });
         }
         Ok(())
     }
@@ -191,7 +200,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
 
     /// Starts waiting requests as far as their order allows.
     fn start_requests(&mut self) -> Result<(), ConnectionEnd> {
-        while let Some((frame, _)) = self.waiting.front() {
+        while let Some(Waiting { frame, .. }) = self.waiting.front() {
             let (api_key, version) =
                 head::peek_api(frame).ok_or_else(|| ConnectionEnd::BadRequest("the frame is too short".to_owned()))?;
             let (index, entry) = api::entry(api_key)
@@ -201,9 +210,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             if !may_begin {
                 return Ok(());
             }
-            let Some((frame, charge)) = self.waiting.pop_front() else { return Ok(()) };
+            let Some(waiting) = self.waiting.pop_front() else { return Ok(()) };
             self.in_flight_order = entry.order;
-            self.start_request(index, entry, version, frame, charge)?;
+            self.start_request(index, entry, version, waiting)?;
         }
         Ok(())
     }
@@ -213,10 +222,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         index: usize,
         entry: &'static Entry,
         version: i16,
-        mut frame: Bytes,
-        charge: Charge,
+        waiting: Waiting,
     ) -> Result<(), ConnectionEnd> {
-        let timer = self.node.metrics.request_began(index, version, frame.len());
+        let Waiting { mut frame, charge, arrived } = waiting;
+        let timer = self.node.metrics.request_began(index, version, frame.len(), arrived);
         let bad_request = |error: head::HeadError| ConnectionEnd::BadRequest(error.to_string());
         if !entry.serves(version) {
             return self.answer_unserved_version(entry, version, frame, charge, timer);

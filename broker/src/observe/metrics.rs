@@ -12,6 +12,7 @@ use prometheus::{Registry, TextEncoder};
 use super::cluster::Granularity;
 use super::connections::{Connections, OpenConnection};
 use super::family::{Families, Source};
+use super::process;
 use super::requests::{Requests, Span};
 use super::topics::{TopicMetrics, Topics};
 
@@ -71,11 +72,18 @@ impl Metrics {
         self.sources.write().push(Box::new(source));
     }
 
-    /// A request of the API at `index` of the table was read; `bytes` is the size of its frame.
-    pub fn request_began(self: &Arc<Self>, index: usize, version: i16, bytes: usize) -> RequestTimer {
+    /// A request of the API at `index` of the table begins; `bytes` is the size of its frame, and `arrived` the monotonic
+    /// time of its last byte.
+    pub fn request_began(
+        self: &Arc<Self>,
+        index: usize,
+        version: i16,
+        bytes: usize,
+        arrived: Duration,
+    ) -> RequestTimer {
         self.requests.began(index, version, bytes);
         let began = self.clock.monotonic();
-        RequestTimer { metrics: self.clone(), index, began, handled: began }
+        RequestTimer { metrics: self.clone(), index, arrived, began, handled: began }
     }
 
     /// An answer of the API at `index` of the table carries `code`; 0 is counted too.
@@ -92,7 +100,9 @@ impl Metrics {
         let registry = Registry::new();
         registry.register(Box::new(Everything::new(self.clone())?))?;
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
-        Ok(TextEncoder::new().encode_to_string(&registry.gather())?)
+        let mut families = registry.gather();
+        process::refine(&mut families);
+        Ok(TextEncoder::new().encode_to_string(&families)?)
     }
 }
 
@@ -133,6 +143,7 @@ impl Collector for Everything {
 pub struct RequestTimer {
     metrics: Arc<Metrics>,
     index: usize,
+    arrived: Duration,
     began: Duration,
     handled: Duration,
 }
@@ -148,7 +159,8 @@ impl RequestTimer {
     pub fn sent(self) {
         let now = self.metrics.clock.monotonic();
         let requests = &self.metrics.requests;
-        requests.took(self.index, Span::Total, now.saturating_sub(self.began));
+        requests.took(self.index, Span::Total, now.saturating_sub(self.arrived));
+        requests.took(self.index, Span::Queue, self.began.saturating_sub(self.arrived));
         requests.took(self.index, Span::Local, self.handled.saturating_sub(self.began));
         requests.took(self.index, Span::Send, now.saturating_sub(self.handled));
     }
@@ -174,13 +186,14 @@ mod tests {
     #[test]
     fn a_request_is_counted_by_version_and_timed() {
         let (clock, metrics) = metrics();
-        let mut timer = metrics.request_began(api_versions(), 4, 100);
+        clock.advance_ms(8);
+        let mut timer = metrics.request_began(api_versions(), 4, 100, Duration::ZERO);
         clock.advance_ms(40);
         timer.handled(300);
         clock.advance_ms(2);
         timer.sent();
         metrics.answered_with(api_versions(), 0);
-        metrics.request_began(api_versions(), 99, 10);
+        metrics.request_began(api_versions(), 99, 10, Duration::ZERO);
         let text = metrics.scrape().unwrap();
         for line in [
             "kafka_network_requestmetrics_requests_total{request=\"ApiVersions\",version=\"4\"} 1",
@@ -189,7 +202,7 @@ mod tests {
             "kafka_network_requestmetrics_requestbytes_total{request=\"ApiVersions\"} 110",
             "kafka_network_requestmetrics_responsebytes_total{request=\"ApiVersions\"} 300",
             "kafka_network_requestmetrics_totaltimems_count{request=\"ApiVersions\"} 1",
-            "monedula_request_seconds_sum{api=\"ApiVersions\"} 0.042",
+            "monedula_request_seconds_sum{api=\"ApiVersions\"} 0.05",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

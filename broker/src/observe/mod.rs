@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod http;
 pub mod logging;
 pub mod metrics;
+pub mod process;
 pub mod requests;
 pub mod topics;
 

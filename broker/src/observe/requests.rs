@@ -24,6 +24,8 @@ const QUANTILES: [(f64, &str); 6] =
 pub(super) enum Span {
     /// From its last byte read to its answer handed to the socket.
     Total,
+    /// From its last byte read to its turn on its connection.
+    Queue,
     /// In the handler, waits for the log, for other requests' records and for time-outs included.
     Local,
     /// From the answer ready, waiting for earlier answers of the connection, to handed to the socket.
@@ -31,12 +33,18 @@ pub(super) enum Span {
 }
 
 /// Names of the quantiles and of their count, and help.
-const SPANS: [(Span, &str, &str, &str); 3] = [
+const SPANS: [(Span, &str, &str, &str); 4] = [
     (
         Span::Total,
         "kafka_network_requestmetrics_totaltimems",
         "kafka_network_requestmetrics_totaltimems_count",
         "Milliseconds from request read to answer sent",
+    ),
+    (
+        Span::Queue,
+        "kafka_network_requestmetrics_requestqueuetimems",
+        "kafka_network_requestmetrics_requestqueuetimems_count",
+        "Milliseconds from request read to its turn on its connection",
     ),
     (
         Span::Local,

@@ -105,7 +105,16 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("thread::Builder", &["broker/src/tasks.rs"]),
     ("std::fs", &["broker/crates/partition-log/src/disk/", "broker/src/cli/"]),
     ("tokio::fs", &[]),
-    ("rustix::", &["broker/crates/partition-log/src/disk/", "broker/src/net/", "broker/src/cli/"]),
+    (
+        "rustix::",
+        &[
+            "broker/crates/partition-log/src/disk/",
+            "broker/src/net/",
+            "broker/src/cli/",
+            "broker/src/server.rs",
+            "broker/src/observe/process.rs",
+        ],
+    ),
     ("rand::", &["broker/crates/base/src/entropy.rs"]),
     ("SystemTime", &["broker/crates/base/src/clock.rs"]),
     ("std::time::Instant", &["broker/crates/base/src/clock.rs"]),
