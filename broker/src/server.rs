@@ -43,13 +43,13 @@ const CHANGES_WAITING_MAX: usize = 16;
 /// Longest wait for connections to end at the stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs a node until it is told to stop.
+/// Runs a node until it is told to stop. The process may have `open_files_max` files open.
 ///
 /// # Errors
 /// The node cannot start; the text is one line that says what to do.
-pub fn run(config: Config) -> anyhow::Result<()> {
+pub fn run(config: Config, open_files_max: u64) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    runtime.block_on(serve(Arc::new(config)))
+    runtime.block_on(serve(Arc::new(config), open_files_max))
 }
 
 /// What the parts of the node share.
@@ -63,10 +63,10 @@ struct Seams {
 }
 
 impl Seams {
-    fn new() -> Seams {
+    fn new(open_files_max: u64) -> Seams {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let open_max = raise_file_limit().saturating_sub(FILES_KEPT_FREE).clamp(64, OPEN_SEGMENTS_MAX);
+        let open_max = open_files_max.saturating_sub(FILES_KEPT_FREE).clamp(64, OPEN_SEGMENTS_MAX);
         Seams {
             metrics: Metrics::new(clock.clone()),
             clock,
@@ -78,17 +78,8 @@ impl Seams {
     }
 }
 
-/// Raises the limit of open files as far as the system lets us; returns it.
-fn raise_file_limit() -> u64 {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let now = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
-    now.unwrap_or(u64::MAX)
-}
-
-async fn serve(config: Arc<Config>) -> anyhow::Result<()> {
-    let seams = Seams::new();
+async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
+    let seams = Seams::new(open_files_max);
     seams.health.set(BrokerState::Starting);
     // Sockets first: a port in use must not leave freshly formatted directories behind. Clients that connect from here
     // on wait in the backlog until the node is ready.

@@ -2,6 +2,7 @@
 //! given in as a function.
 
 mod config_check;
+mod process;
 mod read;
 mod storage;
 
@@ -59,7 +60,7 @@ struct Source {
 
 /// Does what the arguments say. `serve` runs a node until it is stopped. A failure is one line on standard error and exit
 /// code 1; arguments that cannot be understood give 2.
-pub fn main(serve: impl FnOnce(Config) -> anyhow::Result<()>) -> ExitCode {
+pub fn main(serve: impl FnOnce(Config, u64) -> anyhow::Result<()>) -> ExitCode {
     let done = match Cli::parse().command {
         Command::Start(source) => start(&source, serve),
         Command::Storage(command) => storage::run(command),
@@ -74,12 +75,12 @@ pub fn main(serve: impl FnOnce(Config) -> anyhow::Result<()>) -> ExitCode {
     }
 }
 
-fn start(source: &Source, serve: impl FnOnce(Config) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn start(source: &Source, serve: impl FnOnce(Config, u64) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let (config, warnings) = read::config(source.config.as_deref(), &source.overrides)?;
     warnings.iter().for_each(warn);
     let format = config.settings.layers().text("monedula.log.format").unwrap_or_default();
     logging::init(LogFormat::of(&format), |name| std::env::var(name).ok())?;
-    serve(config)
+    serve(config, process::raise_file_limit())
 }
 
 /// The error and its causes, without those that the text before them names already.
