@@ -11,6 +11,7 @@ use partition_log::{
     OpenError, ProducerEntry, RecoveryReport, StorageError,
 };
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::coop::unconstrained;
 
 use super::appends::{AppendReply, Gathered, Pending};
 use super::live::{AppendFailure, Partition, PartitionKey, Topic};
@@ -87,7 +88,9 @@ impl LogThread {
 
     async fn ask<R>(&self, message: impl FnOnce(oneshot::Sender<R>) -> Message) -> Option<R> {
         let (reply, answer) = oneshot::channel();
-        self.queue.send(message(reply)).await.ok()?;
+        // Not bound by the budget of the caller's task: a send that is put off because the budget is used up stands in
+        // no queue, and a later request of the same connection, polled in the task's next turn, would overtake it.
+        unconstrained(self.queue.send(message(reply))).await.ok()?;
         answer.await.ok()
     }
 
@@ -385,4 +388,28 @@ fn report_failure(partition: &Partition, error: &LogError) {
         %error,
         "the partition's log failed and takes no more records; look at the disk, then restart the node, which recovers what was written"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_stands_in_the_queue_from_its_first_poll_on_though_the_task_has_used_up_its_budget() {
+        let (queue, mut received) = mpsc::channel(4);
+        let thread = LogThread { queue };
+        let mut asked = pin!(thread.close());
+        std::future::poll_fn(|context| {
+            while tokio::task::coop::has_budget_remaining() {
+                let _ = pin!(tokio::task::consume_budget()).poll(context);
+            }
+            assert!(asked.as_mut().poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        assert!(matches!(received.try_recv(), Ok(Message::Close(_))));
+    }
 }
