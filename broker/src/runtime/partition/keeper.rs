@@ -1,26 +1,26 @@
 //! The keeper of this node's logs: follows the metadata, makes, opens and deletes logs, puts changed settings in force,
 //! and sees to what is done from time to time. It changes no log itself; it asks the log threads.
 
+mod opening;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use base::{Clock, Entropy, NodeId, PartitionIndex, TopicId, TopicPartition};
+use base::{Clock, Entropy, NodeId, TopicPartition};
 use cluster::configs::{BrokerLayers, TopicConfig};
-use cluster::image::{PartitionImage, TopicImage};
 use cluster::{ConfigResource, DirectoryId, MetadataDelta, MetadataImage, ResourceKind};
 use futures_util::future::join_all;
 use partition_log::formats::clean_shutdown::{self, CleanShutdown};
 use partition_log::names::{DirKind, parse_partition_dir, partition_dir, renamed_dir};
-use partition_log::{DeletedLog, FileCache, LogOptions};
+use partition_log::{DeletedLog, FileCache};
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoints::{Checkpoints, Kind};
-use super::live::{Partition, PartitionKey, Topic};
-use super::log_thread::{Care, LogThread, ToOpen};
-use super::registry::{Partitions, Published, TopicEntry};
+use super::live::PartitionKey;
+use super::log_thread::{Care, LogThread};
+use super::registry::{Partitions, Published};
 use super::settings::log_config;
 use crate::config::Config;
 use crate::observe::Metrics;
@@ -249,84 +249,6 @@ impl Keeper {
         });
     }
 
-    async fn open_logs(&mut self, delta: &MetadataDelta, published: &mut Published) {
-        let mut by_topic: BTreeMap<TopicId, Vec<PartitionIndex>> = BTreeMap::new();
-        for (topic, index) in &delta.partitions_changed {
-            by_topic.entry(*topic).or_default().push(*index);
-        }
-        let mut to_open = Vec::new();
-        for (id, indexes) in by_topic {
-            let Some(image) = self.image.topic_by_id(id).cloned() else { continue };
-            let entry = published.by_id.get(&id).cloned().unwrap_or_else(|| self.new_entry(&image));
-            let mut partitions = entry.partitions.clone();
-            partitions.resize(image.partitions().len(), None);
-            for index in indexes {
-                let Some(assigned) = image.partition(index) else { continue };
-                let known = usize::try_from(index).ok().and_then(|at| partitions.get(at)).cloned().flatten();
-                match known {
-                    Some(partition) if partition.leader_epoch() != assigned.leader_epoch => {
-                        self.thread_of(partition.key()).lead(partition.key(), assigned.leader_epoch).await;
-                    }
-                    Some(_) => {}
-                    None if assigned.replicas().contains(&self.node_id) => {
-                        to_open.push(self.plan_opening(&entry.topic, index, assigned));
-                    }
-                    None => {}
-                }
-            }
-            publish_entry(published, entry.topic.clone(), partitions);
-        }
-        let mut to_open = to_open.into_iter().peekable();
-        while to_open.peek().is_some() {
-            let part: Vec<ToOpen> = to_open.by_ref().take(AT_ONCE_MAX).collect();
-            self.open_part(part, published).await;
-        }
-    }
-
-    async fn open_part(&self, part: Vec<ToOpen>, published: &mut Published) {
-        let opening = part.into_iter().map(|to_open| {
-            let key: PartitionKey = (to_open.topic.id, to_open.options.partition.partition);
-            let thread = self.thread_of(key).clone();
-            async move { (key, to_open.options.partition.clone(), thread.open(to_open).await) }
-        });
-        let mut opened: BTreeMap<TopicId, Vec<Arc<Partition>>> = BTreeMap::new();
-        for (key, name, outcome) in join_all(opening).await {
-            match outcome {
-                Some(Ok((partition, report))) => {
-                    if report.truncated_bytes > 0 || report.recovered_segments > 0 {
-                        tracing::info!(partition = %name, segments = report.recovered_segments, bytes = report.scanned_bytes, cut_bytes = report.truncated_bytes, "log recovered");
-                    }
-                    opened.entry(key.0).or_default().push(partition);
-                }
-                Some(Err(error)) => {
-                    tracing::error!(partition = %name, %error, "the log cannot be opened; the partition is offline, others serve on");
-                    published.offline.insert(key);
-                }
-                None => {}
-            }
-        }
-        for (id, partitions) in opened {
-            let Some(entry) = published.by_id.get(&id).cloned() else { continue };
-            let mut slots = entry.partitions.clone();
-            for partition in partitions {
-                if let Some(slot) = usize::try_from(partition.index()).ok().and_then(|at| slots.get_mut(at)) {
-                    *slot = Some(partition);
-                }
-            }
-            publish_entry(published, entry.topic.clone(), slots);
-        }
-    }
-
-    fn new_entry(&self, image: &TopicImage) -> Arc<TopicEntry> {
-        let topic = Arc::new(Topic {
-            name: image.name.clone(),
-            id: image.id,
-            config: ArcSwap::from_pointee(self.topic_config(&image.name)),
-            metrics: self.settings.metrics.topic(&image.name),
-        });
-        Arc::new(TopicEntry { topic, partitions: Vec::new() })
-    }
-
     fn layers(&self) -> BrokerLayers<'_> {
         BrokerLayers {
             at_start: &*self.settings.config.settings,
@@ -341,44 +263,6 @@ impl Keeper {
 
     fn producer_id_expiration_ms(&self) -> i64 {
         self.layers().number("producer.id.expiration.ms").unwrap_or_default()
-    }
-
-    fn plan_opening(&mut self, topic: &Arc<Topic>, index: PartitionIndex, assigned: &PartitionImage) -> ToOpen {
-        let partition = TopicPartition::new(topic.name.clone(), index);
-        let dir = self.found.dir_of.remove(&partition);
-        let log_dir = dir.unwrap_or_else(|| self.choose_dir(assigned));
-        let at_start = |kind| if dir.is_some() { self.checkpoints.get(kind, log_dir, &partition) } else { 0 };
-        let options = LogOptions {
-            directory: self.settings.log_dirs[log_dir].path.join(partition_dir(&partition)),
-            topic_id: Some(topic.id),
-            config: log_config(&topic.config.load(), self.producer_id_expiration_ms()),
-            files: self.settings.files.clone(),
-            recovery_point: at_start(Kind::RecoveryPoint),
-            log_start_offset: at_start(Kind::LogStartOffset),
-            high_watermark: at_start(Kind::HighWatermark),
-            clean_shutdown: dir.is_none() || self.found.clean[log_dir],
-            now_ms: self.settings.clock.wall_ms(),
-            partition,
-        };
-        ToOpen { options, topic: topic.clone(), leader_epoch: assigned.leader_epoch, log_dir }
-    }
-
-    /// The directory that the metadata names, or else the one with the fewest partitions (Kafka:
-    /// LogManager.nextLogDirs).
-    fn choose_dir(&self, assigned: &PartitionImage) -> usize {
-        let dirs = &self.settings.log_dirs;
-        let named = assigned.directory_of(self.node_id);
-        if let Some(at) = dirs.iter().position(|dir| Some(dir.id) == named) {
-            return at;
-        }
-        if dirs.len() == 1 {
-            return 0;
-        }
-        let mut counts = vec![0usize; dirs.len()];
-        for partition in self.partitions.all() {
-            counts[partition.log_dir()] += 1;
-        }
-        counts.iter().enumerate().min_by_key(|(_, count)| **count).map_or(0, |(at, _)| at)
     }
 
     async fn change_settings(&self, delta: &MetadataDelta, published: &Published) {
@@ -456,10 +340,4 @@ fn every(period: Duration) -> tokio::time::Interval {
     let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     interval
-}
-
-fn publish_entry(published: &mut Published, topic: Arc<Topic>, partitions: Vec<Option<Arc<Partition>>>) {
-    let entry = Arc::new(TopicEntry { topic, partitions });
-    published.by_name.insert(entry.topic.name.clone(), entry.clone());
-    published.by_id.insert(entry.topic.id, entry);
 }
