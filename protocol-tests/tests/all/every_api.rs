@@ -50,7 +50,7 @@ pub fn samples() -> Vec<Sample> {
 }
 
 fn topics() -> Vec<Sample> {
-    let name = |_| topic_name("t");
+    let name = |_| topic_name("no-such-topic");
     [
         both("Metadata", [0, 13], |_, n| {
             let topic = m::metadata_request::MetadataRequestTopic::default().with_name(Some(topic_name("t")));

@@ -1,15 +1,14 @@
 //! `__consumer_offsets` as a topic that tools read: which partition, which keys, which values. Uses the harness.
 
-use protocol_tests::Broker;
 use protocol_tests::group::{Member, commit};
 use protocol_tests::ops::*;
 use protocol_tests::primitive::Reader;
-use protocol_tests::unique;
+use protocol_tests::{Broker, Client, unique};
 
-/// Java's `String.hashCode` with the sign bit cleared, modulo the partitions: where a group's records are.
+/// The absolute value of Java's `String.hashCode`, modulo the partitions: where a group's records are (Kafka: Utils.abs).
 fn partition_of(group: &str, partitions: i32) -> i32 {
     let hash = group.bytes().fold(0i32, |h, b| h.wrapping_mul(31).wrapping_add(i32::from(b)));
-    (hash & i32::MAX) % partitions
+    hash.checked_abs().unwrap_or(0) % partitions
 }
 
 fn text(reader: &mut Reader<'_>) -> String {
@@ -21,9 +20,15 @@ fn text(reader: &mut Reader<'_>) -> String {
 fn bl_070_commits_are_kafkas_records_in_the_groups_partition() {
     let mut client = Broker::shared().client();
     let topic = fresh_topic(&mut client, &[]);
-    let group = unique("group");
-    commit(&mut client, &group, &topic, 0, 42);
-    let records = read_all(&mut client, "__consumer_offsets", partition_of(&group, 4));
+    // Names whose hashes are positive and negative.
+    for group in [unique("group"), unique("polygenelubricants"), format!("zzzzzz-{}", unique("group"))] {
+        is_in_its_partition(&mut client, &group, &topic);
+    }
+}
+
+fn is_in_its_partition(client: &mut Client, group: &str, topic: &str) {
+    commit(client, group, topic, 0, 42);
+    let records = read_all(client, "__consumer_offsets", partition_of(group, 4));
     let found = records.iter().rev().find_map(|(_, record)| {
         let key = record.key.as_deref()?;
         let mut reader = Reader(key);
@@ -31,7 +36,7 @@ fn bl_070_commits_are_kafkas_records_in_the_groups_partition() {
             .then(|| (text(&mut reader), reader.i32(), record.value.clone()))
     });
     let (name, partition, value) = found.expect("the commit is in the partition of the group's hash");
-    assert_eq!((name.as_str(), partition), (topic.as_str(), 0));
+    assert_eq!((name.as_str(), partition), (topic, 0));
     let value = value.expect("a commit has a value");
     let mut reader = Reader(&value);
     let version = reader.i16();

@@ -256,6 +256,23 @@ fn every_version_of_delete_topics_deletes() {
 }
 
 #[test]
+fn a_topic_named_twice_for_deletion_is_an_invalid_request_and_stays() {
+    let mut client = Broker::shared().client();
+    let topic = fresh_topic(&mut client, &[]);
+    for version in [1, 6] {
+        let mut request = DeleteTopicsRequest::default().with_timeout_ms(20_000);
+        if version < 6 {
+            request = request.with_topic_names(vec![topic_name(&topic); 2]);
+        } else {
+            request = request.with_topics(vec![DeleteTopicState::default().with_name(Some(topic_name(&topic))); 2]);
+        }
+        let codes_of: Vec<i16> = client.call(version, &request).responses.iter().map(|r| r.error_code).collect();
+        assert_eq!(codes_of, [codes::INVALID_REQUEST], "version {version}");
+        assert_eq!(metadata(&mut client, &[&topic]).topics[0].error_code, codes::NONE);
+    }
+}
+
+#[test]
 fn a_topic_can_be_deleted_by_id() {
     let mut client = Broker::shared().client();
     let topic = unique("topic");
