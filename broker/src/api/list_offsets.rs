@@ -112,6 +112,8 @@ async fn list(
         EARLIEST | EARLIEST_LOCAL => Ok(Listed::offset(start, reader.epoch_of(start))),
         // There is no tiered storage, so nothing was uploaded and nothing waits to be.
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(Listed::NOTHING),
+        timestamp if timestamp < EARLIEST_PENDING_UPLOAD => Err(ResponseError::UnsupportedVersion),
+        timestamp if timestamp < EARLIEST_PENDING_UPLOAD => Err(ResponseError::UnsupportedVersion),
         timestamp => {
             let reader = reader.clone();
             let search = move || {

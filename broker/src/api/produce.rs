@@ -46,9 +46,8 @@ impl Api for Produce {
 
     async fn handle(ctx: Context, request: ProduceRequest) -> Outcome<ProduceResponse> {
         let acks = request.acks;
-        let acks_valid = matches!(acks, -1..=1);
-        let responses =
-            join_all(request.topic_data.into_iter().map(|topic| produce_topic(&ctx, topic, acks_valid))).await;
+        let refusal = refusal(&request);
+        let responses = join_all(request.topic_data.into_iter().map(|topic| produce_topic(&ctx, topic, refusal))).await;
         if acks == 0 {
             return match first_error(&responses) {
                 // The client hears of the failure by losing its connection (Kafka: KafkaApis.handleProduceRequest).
@@ -60,21 +59,37 @@ impl Api for Produce {
     }
 }
 
+/// The code for every partition of a request that is wrong as a whole (Kafka: KafkaApis.handleProduceRequest).
+fn refusal(request: &ProduceRequest) -> Option<ResponseError> {
+    if !matches!(request.acks, -1..=1) {
+        return Some(ResponseError::InvalidRequiredAcks);
+    }
+    let mut batches = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+    let transactional = batches.any(|data| data.records.as_deref().is_some_and(is_transactional));
+    (request.transactional_id.is_none() && transactional).then_some(ResponseError::TransactionalIdAuthorizationFailed)
+}
+
+/// True if the header of the batch says that it belongs to a transaction.
+fn is_transactional(batch: &[u8]) -> bool {
+    const ATTRIBUTES_LOW_BYTE: usize = 22;
+    const TRANSACTIONAL: u8 = 0x10;
+    batch.get(ATTRIBUTES_LOW_BYTE).is_some_and(|attributes| attributes & TRANSACTIONAL != 0)
+}
+
 fn first_error(responses: &[TopicProduceResponse]) -> Option<i16> {
     let partitions = responses.iter().flat_map(|topic| &topic.partition_responses);
     partitions.map(|partition| partition.error_code).find(|code| *code != 0)
 }
 
-async fn produce_topic(ctx: &Context, topic: TopicProduceData, acks_valid: bool) -> TopicProduceResponse {
+async fn produce_topic(ctx: &Context, topic: TopicProduceData, refusal: Option<ResponseError>) -> TopicProduceResponse {
     let name = resolve(ctx, &topic);
     let answers = topic.partition_data.into_iter().map(|data| {
         let name = name.clone();
         async move {
             let index = data.index;
-            let outcome = match name {
-                _ if !acks_valid => Err(Failure::Code(ResponseError::InvalidRequiredAcks)),
-                Ok(name) => produce_partition(ctx, &name, data).await,
-                Err(code) => Err(Failure::Code(code)),
+            let outcome = match (refusal, name) {
+                (Some(code), _) | (None, Err(code)) => Err(Failure::Code(code)),
+                (None, Ok(name)) => produce_partition(ctx, &name, data).await,
             };
             answer(ctx.version, index, outcome)
         }

@@ -7,6 +7,7 @@ mod flush;
 mod open;
 mod producer_state;
 mod recover;
+mod reindex;
 mod retention;
 mod roll;
 mod tidy;

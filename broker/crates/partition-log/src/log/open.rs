@@ -88,6 +88,7 @@ impl Log {
         let epochs = epoch_checkpoint::read(disk.as_ref(), &directory.join(LEADER_EPOCH_CHECKPOINT))?;
         let mut log = Log::assemble(&options, &found, Epochs::new(epochs), unsynced);
         let mut report = RecoveryReport::default();
+        log.rebuild_lost_indexes(&found.lacking_index, &options)?;
         if !existed {
             log.shared.set_end(options.log_start_offset, &log.active.segment);
             log.producers = Producers::starting_at(options.log_start_offset);

@@ -24,6 +24,8 @@ pub(super) struct Found {
     pub snapshots: Vec<Offset>,
     /// Base offsets of the segments with an index of aborted transactions, rising.
     pub txn_indexes: Vec<Offset>,
+    /// Base offsets of the segments that lack a file of their two indexes, rising.
+    pub lacking_index: Vec<Offset>,
     /// Names changed.
     pub changed: bool,
 }
@@ -35,6 +37,9 @@ pub(super) fn tidy(disk: &dyn Disk, directory: &Path) -> Result<Found, StorageEr
     found.changed |= finish_swaps(disk, directory)?;
     let files: Vec<OffsetFile> = list(disk, directory)?.iter().filter_map(|name| OffsetFile::parse(name)).collect();
     let logs: Vec<Offset> = files.iter().filter(|file| file.kind == FileKind::Log).map(|file| file.offset).collect();
+    let has = |offset, kind| files.iter().any(|file| file.offset == offset && file.kind == kind);
+    let lacks = |offset: &Offset| !has(*offset, FileKind::Index) || !has(*offset, FileKind::TimeIndex);
+    found.lacking_index = logs.iter().copied().filter(lacks).collect();
     for file in &files {
         let path = offset_file(directory, file.offset, file.kind);
         match file.kind {

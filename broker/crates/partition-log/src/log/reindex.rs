@@ -1,0 +1,58 @@
+//! Index files that are lost are made again from the headers of the batches (Kafka: LogLoader.loadSegmentFiles). A closed
+//! segment always has both files; the newest one has them after an orderly stop.
+
+use super::Log;
+use super::open::LogOptions;
+use crate::active::{Active, WrittenBatch};
+use crate::errors::{OpenError, StorageError};
+use crate::scan::{Depth, ScanError};
+use crate::segment::Segment;
+use std::sync::Arc;
+
+impl Log {
+    /// Makes the indexes of the segments in `lacking` (base offsets, rising) that recovery will not go through.
+    pub(super) fn rebuild_lost_indexes(&mut self, lacking: &[i64], options: &LogOptions) -> Result<(), OpenError> {
+        let segments = self.shared.segments.load().0.clone();
+        let newest = segments.len().saturating_sub(1);
+        for (at, segment) in segments.iter().enumerate() {
+            let lost = segment.size_bytes() > 0 && lacking.binary_search(&segment.base_offset()).is_ok();
+            let trusted =
+                options.clean_shutdown || (at < newest && segments[at + 1].base_offset() <= options.recovery_point);
+            if lost && trusted {
+                self.reindex(segment, options)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reindex(&mut self, segment: &Arc<Segment>, options: &LogOptions) -> Result<(), OpenError> {
+        let shared = self.shared.clone();
+        let disk = shared.files.disk().as_ref();
+        let size_bytes = segment.size_bytes();
+        let mut active = Active::load(segment.clone(), disk, &shared.directory, &self.config, options.now_ms)?;
+        active.rewind_indexes(disk, &shared.directory, 0, segment.base_offset())?;
+        let mut scanner = self.segment_scanner(segment, 0)?;
+        loop {
+            let scanned = match scanner.next(Depth::Headers) {
+                Ok(Some(scanned)) => scanned,
+                // What is wrong with the batches themselves is found by those who read them.
+                Ok(None) | Err(ScanError::Torn { .. } | ScanError::Bad { .. }) => break,
+                Err(ScanError::Io(error)) => {
+                    return Err(StorageError::new("read", &segment.log_path(&shared.directory), error).into());
+                }
+            };
+            let written = WrittenBatch {
+                len_bytes: scanned.header.total_len() as u64,
+                base_offset: scanned.header.base_offset,
+                last_offset: scanned.header.last_offset(),
+                max_timestamp: scanned.header.max_timestamp,
+            };
+            active.note(&[written], scanned.position, disk, &shared.directory, &self.config)?;
+        }
+        active.complete_indexes(disk, &shared.directory)?;
+        segment.set_size_bytes(size_bytes);
+        segment.drop_index();
+        self.unsynced.segments.push(segment.clone());
+        Ok(())
+    }
+}
