@@ -1,5 +1,5 @@
 //! A histogram of durations that many threads record into without a lock: 2 KiB of atomics, one relaxed add per value.
-//! Buckets are log-linear, eight to a power of two, so that a quantile is off by less than 7 %. A general library such
+//! Buckets are log-linear, eight to a power of two: a quantile is off by less than an eighth. A general library such
 //! as hdrhistogram needs exclusive access to record and several times the memory, for a precision that no reader of
 //! these series has asked for.
 
