@@ -143,11 +143,19 @@ pub struct Entry {
     /// How its requests may overlap on one connection.
     pub order: Order,
     request_header_version: fn(i16) -> i16,
-    run: fn(Context, Bytes, usize) -> Running,
+    run: fn(Context, Bytes, usize) -> Started,
 }
 
 /// A request under way: becomes the frame of its answer.
 pub type Running = Pin<Box<dyn Future<Output = Result<Option<ReplyFrame>, CloseReason>> + Send>>;
+
+/// A request that was decoded.
+pub struct Started {
+    /// Its answer, under way.
+    pub running: Running,
+    /// What it takes in memory beyond its frame, in bytes.
+    pub cost: usize,
+}
 
 /// Why a connection is closed after a request.
 #[derive(Debug, thiserror::Error)]
@@ -196,8 +204,8 @@ impl Entry {
         (self.request_header_version)(version) >= 2
     }
 
-    /// Begins to answer a request whose body may cost `cost_max` bytes when decoded.
-    pub fn run(&self, ctx: Context, body: Bytes, cost_max: usize) -> Running {
+    /// Decodes a request, whose body may cost `cost_max` bytes beyond the frame, and begins to answer it.
+    pub fn run(&self, ctx: Context, body: Bytes, cost_max: usize) -> Started {
         (self.run)(ctx, body, cost_max)
     }
 }
@@ -216,13 +224,15 @@ pub fn entry(key: i16) -> Option<(usize, &'static Entry)> {
     Some((index, &TABLE[index]))
 }
 
-fn run<A: Api>(ctx: Context, body: Bytes, cost_max: usize) -> Running {
+fn run<A: Api>(ctx: Context, body: Bytes, cost_max: usize) -> Started {
     let version = ctx.version;
     let correlation_id = ctx.correlation_id;
-    let decoded = wire::decode_body::<A::Request>(body, version, cost_max);
+    let (request, cost) = match wire::decode_body::<A::Request>(body, version, cost_max) {
+        Ok(decoded) => decoded,
+        Err(error) => return Started { running: Box::pin(std::future::ready(Err(error.into()))), cost: 0 },
+    };
     let metrics = ctx.node.metrics.clone();
-    Box::pin(async move {
-        let (request, _cost) = decoded?;
+    let running = Box::pin(async move {
         match A::handle(ctx, request).await {
             Outcome::Reply(response) => {
                 if let Some((index, _)) = entry(A::KEY) {
@@ -233,7 +243,8 @@ fn run<A: Api>(ctx: Context, body: Bytes, cost_max: usize) -> Running {
             Outcome::Silent => Ok(None),
             Outcome::Close(reason) => Err(CloseReason::BadRequest(reason)),
         }
-    })
+    });
+    Started { running, cost }
 }
 
 /// What a handler gets beside the request.

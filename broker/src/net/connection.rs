@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::budget::{ByteBudget, Charge};
 use super::frame::{FrameCutter, FrameError};
-use crate::api::{self, CloseReason, Context, Entry, Order};
+use crate::api::{self, CloseReason, Context, Entry, Order, Started};
 use crate::node::Node;
 use crate::observe::RequestTimer;
 use crate::security::Session;
@@ -224,7 +224,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         version: i16,
         waiting: Waiting,
     ) -> Result<(), ConnectionEnd> {
-        let Waiting { mut frame, charge, arrived } = waiting;
+        let Waiting { mut frame, mut charge, arrived } = waiting;
         let timer = self.node.metrics.request_began(index, version, frame.len(), arrived);
         let bad_request = |error: head::HeadError| ConnectionEnd::BadRequest(error.to_string());
         if !entry.serves(version) {
@@ -242,7 +242,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             version,
             correlation_id: head.correlation_id,
         };
-        let running = entry.run(ctx, frame, self.budget.available());
+        let Started { running, cost } = entry.run(ctx, frame, self.budget.available());
+        if !charge.try_grow(cost) {
+            // Another connection took what was free while this request was decoded.
+            return Err(ConnectionEnd::BadRequest(wire::WireError::OverBudget.to_string()));
+        }
         self.in_flight.push_back(Box::pin(async move {
             let frame = running.await;
             Answered { frame, timer, _charge: charge }
