@@ -115,7 +115,15 @@ impl<M: Machine> Shard<M> {
         Ok(Asked(answer))
     }
 
-    /// The same for commands that the machine answers at once: gives up when the records are not committed in time
+    /// Gives a command whose answer nobody needs. Also a shard that is still loading takes it, and carries it out before
+    /// anything that is asked later.
+    pub async fn post(&self, command: M::Command) {
+        let (reply, _) = oneshot::channel();
+        // A shard that is gone takes nothing with it that a later load would not find again.
+        let _ = self.messages.send(Message::Command { command, reply }).await;
+    }
+
+    /// As `call`, for commands that the machine answers at once: gives up when the records are not committed in time
     /// (`offsets.commit.timeout.ms`).
     ///
     /// # Errors

@@ -134,13 +134,10 @@ impl GroupCoordinator {
         self.topic_wanted.notified().await;
     }
 
-    /// The topics are gone: their offsets are removed from every group.
+    /// The topics are gone: their offsets are removed from every group, before anything that is asked later.
     pub async fn topics_deleted(&self, topics: Vec<(Arc<str>, TopicId)>) {
         for shard in self.shards() {
-            // A shard that is not loaded cannot be asked; it keeps the offsets until they expire.
-            if let Err(error) = shard.call_within(Command::TopicsDeleted(topics.clone()), self.commit_timeout).await {
-                tracing::warn!(%error, "offsets of deleted topics are kept until they expire");
-            }
+            shard.post(Command::TopicsDeleted(topics.clone())).await;
         }
     }
 

@@ -138,6 +138,21 @@ async fn offsets_of_deleted_topics_go_in_every_shard() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shard_that_is_loading_hears_of_deleted_topics_too() {
+    let bed = Bed::new();
+    let names = names();
+    bed.lead(&[0]).await;
+    bed.commit(&names[0], "gone").await.unwrap();
+    bed.lead(&[]).await;
+    let log = bed.logs[0].clone();
+    let again = Leadership { topic_id: TopicId::ZERO, partition: 0, leader_epoch: 1, log };
+    bed.groups.set_leaderships(PARTITIONS, vec![again]);
+    bed.groups.topics_deleted(vec![("gone".into(), TopicId::ZERO)]).await;
+    bed.groups.shards()[0].loaded().await;
+    assert!(bed.topics_of(&names[0]).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_waits_in_a_shard_that_moves_away_is_sent_to_look_for_it() {
     let bed = Bed::new();
     let names = names();
