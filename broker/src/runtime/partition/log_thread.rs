@@ -1,6 +1,8 @@
 //! A thread that owns logs. It drains its queue, writes what is there in one go, wakes readers, answers, and does the
 //! slow work of its logs (rolling, retention, deletion), so that the async runtime never waits for a disk.
 
+mod care;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +14,8 @@ use partition_log::{
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::unconstrained;
+
+pub(super) use care::Care;
 
 use super::appends::{AppendReply, Gathered, Pending};
 use super::live::{AppendFailure, Partition, PartitionKey, Topic};
@@ -28,17 +32,6 @@ pub(super) struct ToOpen {
     pub topic: Arc<Topic>,
     pub leader_epoch: i32,
     pub log_dir: usize,
-}
-
-/// Work that is done for all logs from time to time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Care {
-    /// Retention by time and size, and files whose delay has passed.
-    Retention,
-    /// Producers that were idle too long.
-    ExpiredProducers,
-    /// `flush.ms`.
-    Flush,
 }
 
 enum Message {
@@ -334,40 +327,6 @@ impl Owner {
         let owned = OwnedLog { log, partition: partition.clone(), flushed_at_ms: now_ms, end_at_retention };
         self.logs.insert(partition.key(), owned);
         Ok((partition, opened.report))
-    }
-
-    fn care(&mut self, care: Care, now_ms: i64) {
-        for owned in self.logs.values_mut() {
-            let outcome = match care {
-                Care::Retention => owned.log.apply_retention(now_ms).and_then(|report| {
-                    if report.segments > 0 {
-                        tracing::info!(partition = %owned.log.partition(), segments = report.segments, bytes = report.bytes, "retention removed segments");
-                        owned.partition.wake_waiters();
-                    }
-                    owned.log.remove_expired_files(now_ms)?;
-                    // What has not grown since the last run is idle and gives its memory and files back.
-                    let end = owned.log.log_end_offset();
-                    let idle = std::mem::replace(&mut owned.end_at_retention, end) == end;
-                    if idle { owned.log.release_idle() } else { Ok(()) }
-                }),
-                Care::ExpiredProducers => {
-                    owned.log.remove_expired_producers(now_ms);
-                    Ok(())
-                }
-                Care::Flush => {
-                    let flush_ms = owned.partition.topic().config.load().flush_ms;
-                    if owned.log.unflushed_records() > 0 && now_ms.saturating_sub(owned.flushed_at_ms) >= flush_ms {
-                        owned.flushed_at_ms = now_ms;
-                        owned.log.flush().map(|_| ())
-                    } else {
-                        Ok(())
-                    }
-                }
-            };
-            if let Err(error) = outcome {
-                report_failure(&owned.partition, &error);
-            }
-        }
     }
 
     fn close(&mut self) -> Vec<Closed> {
