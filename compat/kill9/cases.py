@@ -64,7 +64,8 @@ class Load:
             self.sent[partition] += 1
             count += 1
             if count % 400 == 0:
-                self.producer.poll(400 / RECORDS_PER_SECOND_MAX)
+                self.producer.poll(0)
+                time.sleep(400 / RECORDS_PER_SECOND_MAX)
 
     def finish(self):
         self.stop.set()
