@@ -58,7 +58,6 @@ fn segments_are_named_by_their_first_offset_and_roll_by_size() {
             assert!(names.contains(&name), "{name} is missing: {names:?}");
         }
     }
-    assert!(names.contains(&"leader-epoch-checkpoint".to_owned()));
 }
 
 #[test]
