@@ -136,9 +136,17 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
     accept(&node, &seams, sockets);
     seams.health.set(BrokerState::Running);
     announce(&config, &storage);
-    wait_for_stop().await;
+    let failed = tokio::select! {
+        () = wait_for_stop() => false,
+        () = controller.failed() => true,
+    };
     stop(&seams, &controller, close).await;
     drop(storage);
+    anyhow::ensure!(
+        !failed,
+        "the metadata log cannot be written; look at the disk of {}",
+        config.storage.metadata_log_dir.display()
+    );
     Ok(())
 }
 

@@ -203,6 +203,16 @@ impl ControllerHandle {
         self.leadership.borrow().leader
     }
 
+    /// Returns when the metadata log has failed on this node. What is on disk is then known by a new start only, so that
+    /// the process must end.
+    pub async fn failed(&self) {
+        let mut leadership = self.leadership.clone();
+        if leadership.wait_for(|now| now.failed).await.is_err() {
+            // The quorum's member has ended in order.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Waits until this node is the active controller.
     ///
     /// # Errors

@@ -146,7 +146,7 @@ impl<Q: Consensus> Owner<Q> {
     async fn run(mut self, mut inbox: mpsc::Receiver<Message>, mut failed: mpsc::Receiver<()>, mut stop: StopSignal) {
         let mut leadership = self.quorum.leadership();
         let mut now = *leadership.borrow_and_update();
-        loop {
+        while !now.failed {
             self.follow(now).await;
             let tick = tokio::time::sleep(SNAPSHOT_CHECK);
             tokio::select! {
@@ -170,12 +170,14 @@ impl<Q: Consensus> Owner<Q> {
             }
             self.snapshot_when_due().await;
         }
+        if now.failed {
+            tracing::error!("the metadata log failed; the node must be started again to know what is on disk");
+        }
         self.quorum.shutdown().await;
     }
 
     /// Takes up or lays down the office as the quorum says.
     async fn follow(&mut self, now: Leadership) {
-        assert!(!now.failed, "the metadata log failed on this node; it must be started again to know what is on disk");
         if !now.ready_here {
             self.ahead = None;
             return;

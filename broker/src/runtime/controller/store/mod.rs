@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, Offset, TopicPartition};
+use base::{Clock, Offset, TopicId, TopicPartition};
 use bytes::Bytes;
 use partition_log::disk::read_file;
 use partition_log::{
@@ -24,6 +24,8 @@ pub use thread::{Done, StoreHandle};
 
 /// Name of the directory and of the partition.
 pub const METADATA_TOPIC: &str = "__cluster_metadata";
+/// Its id (Kafka: Uuid.METADATA_TOPIC_ID).
+const METADATA_TOPIC_ID: TopicId = TopicId(uuid::Uuid::from_u128(1));
 /// Largest snapshot that is read.
 const SNAPSHOT_BYTES_MAX: u64 = 1 << 30;
 /// Bytes read from the log at once.
@@ -157,7 +159,7 @@ fn log_options(options: &StoreOptions, directory: PathBuf, recovery_point: Offse
     LogOptions {
         partition: TopicPartition::new(METADATA_TOPIC, 0),
         directory,
-        topic_id: None,
+        topic_id: Some(METADATA_TOPIC_ID),
         config: Arc::new(config),
         files: options.files.clone(),
         // Everything that a snapshot covers was on disk before the snapshot was.
