@@ -83,13 +83,7 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
     seams.health.set(BrokerState::Starting);
     // Sockets first: a port in use must not leave freshly formatted directories behind. Clients that connect from here
     // on wait in the backlog until the node is ready.
-    let mut sockets = Vec::new();
-    for listener in &config.listeners.broker {
-        check_protocol(listener)?;
-        for socket in listener::listen(&listener.name, &listener.host, listener.port).await? {
-            sockets.push((Arc::<str>::from(listener.name.as_str()), socket));
-        }
-    }
+    let sockets = open_sockets(&config).await?;
     let disk = seams.files.disk().clone();
     let storage = storage::open(disk.as_ref(), &config, seams.clock.as_ref(), seams.entropy.as_ref())?;
     if let Some(address) = &config.http_listen {
@@ -148,6 +142,18 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
         config.storage.metadata_log_dir.display()
     );
     Ok(())
+}
+
+/// Opens the sockets of all broker listeners, each with the name of its listener.
+async fn open_sockets(config: &Config) -> anyhow::Result<Vec<(Arc<str>, TcpListener)>> {
+    let mut sockets = Vec::new();
+    for listener in &config.listeners.broker {
+        check_protocol(listener)?;
+        for socket in listener::listen(&listener.name, &listener.host, listener.port).await? {
+            sockets.push((Arc::<str>::from(listener.name.as_str()), socket));
+        }
+    }
+    Ok(sockets)
 }
 
 fn check_protocol(listener: &Listener) -> anyhow::Result<()> {
