@@ -6,6 +6,7 @@ use cluster::configs::{AlterError, ConfigKind, alter};
 use cluster::controller::{AlterConfigs, AlterConfigsError, ConfigRequest, ConfigTarget};
 use cluster::{ConfigResource, ResourceKind};
 use kafka_protocol::ResponseError;
+use kafka_protocol::protocol::StrBytes;
 
 use super::Context;
 use super::config_resources::{Refused, check_broker_name, may, refused};
@@ -16,13 +17,45 @@ pub(super) struct Asked {
     /// Kafka's ConfigResource.Type, which may be one that does not exist.
     pub(super) resource_type: i8,
     /// Its name.
-    pub(super) name: String,
+    pub(super) name: StrBytes,
     /// What to do, or why that makes no sense.
     pub(super) request: Result<ConfigRequest, Refused>,
 }
 
-/// Changes the settings of all resources that can be changed; one result for each, in the order of the request.
-pub(super) async fn change(ctx: &Context, asked: Vec<Asked>, validate_only: bool) -> Vec<Result<(), Refused>> {
+/// What became of a resource, in the fields that both answers have.
+pub(super) struct Changed {
+    /// As in the request.
+    pub(super) resource_type: i8,
+    /// As in the request.
+    pub(super) name: StrBytes,
+    /// Kafka's code, 0 for done.
+    pub(super) error_code: i16,
+    /// Why not; none when it is done.
+    pub(super) error_message: Option<StrBytes>,
+}
+
+impl Changed {
+    pub(super) fn new(resource_type: i8, name: StrBytes, result: Result<(), Refused>) -> Changed {
+        let (error_code, error_message) = match result {
+            Ok(()) => (0, None),
+            Err(refused) => (refused.code.code(), Some(StrBytes::from_string(refused.message))),
+        };
+        Changed { resource_type, name, error_code, error_message }
+    }
+}
+
+/// Changes the settings of all resources that can be changed; one outcome for each, in the order of the request.
+pub(super) async fn change(
+    ctx: &Context,
+    asked: Vec<Asked>,
+    validate_only: bool,
+) -> impl Iterator<Item = Changed> + use<> {
+    let resources: Vec<(i8, StrBytes)> = asked.iter().map(|one| (one.resource_type, one.name.clone())).collect();
+    let results = results(ctx, asked, validate_only).await;
+    resources.into_iter().zip(results).map(|((kind, name), result)| Changed::new(kind, name, result))
+}
+
+async fn results(ctx: &Context, asked: Vec<Asked>, validate_only: bool) -> Vec<Result<(), Refused>> {
     let repeated: Vec<bool> = asked
         .iter()
         .map(|one| {
@@ -83,7 +116,7 @@ fn check(ctx: &Context, asked: Asked) -> Result<ConfigTarget, Refused> {
         let unexpected = |id| format!("Unexpected broker id, expected {id}, but received {name}");
         check_broker_name(name, ctx.node.node_id, "Node", unexpected)?;
     }
-    Ok(ConfigTarget { resource: ConfigResource { kind, name: asked.name.into() }, request })
+    Ok(ConfigTarget { resource: ConfigResource { kind, name: asked.name.to_string().into() }, request })
 }
 
 /// Repeated settings and missing values are refused before the resource is looked up, as Kafka's broker does it.

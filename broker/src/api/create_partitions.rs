@@ -1,8 +1,6 @@
 //! CreatePartitions (37), versions 0-3 (KIP-195; Kafka: ControllerApis.createPartitions). Mutation quotas (KIP-599) are
 //! not kept.
 
-use std::collections::{HashMap, HashSet};
-
 use base::NodeId;
 use cluster::controller::{CreatePartitions as Command, PartitionsTopic};
 use kafka_protocol::ResponseError;
@@ -11,7 +9,7 @@ use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicR
 use kafka_protocol::messages::{ApiKey, CreatePartitionsRequest, CreatePartitionsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::topic_errors::{self, Refusal, within};
+use super::topic_errors::{self, Refusal, named_once, within};
 use super::{Api, Context, Entry, Outcome};
 use crate::security::{Operation, TopicName};
 use crate::wire::text::kept;
@@ -27,21 +25,12 @@ impl Api for CreatePartitions {
     type Response = CreatePartitionsResponse;
 
     async fn handle(ctx: Context, request: Self::Request) -> Outcome<Self::Response> {
-        let mut counts: HashMap<StrBytes, usize> = HashMap::new();
-        for topic in &request.topics {
-            *counts.entry(topic.name.0.clone()).or_default() += 1;
-        }
-        let mut told = HashSet::new();
-        let mut results = Vec::with_capacity(request.topics.len());
-        let mut accepted = Vec::new();
-        for topic in request.topics {
-            if !told.insert(topic.name.0.clone()) {
-                continue;
-            }
-            if counts.get(&topic.name.0) != Some(&1) {
-                let refusal = Refusal::new(ResponseError::InvalidRequest, "Duplicate topic name.");
-                results.push(result(&topic.name.0, Some(&refusal)));
-            } else if ctx.may(Operation::Alter, TopicName(kept(&topic.name))).is_err() {
+        let (once, repeated) = named_once(request.topics, |topic| &topic.name.0);
+        let refusal = Refusal::new(ResponseError::InvalidRequest, "Duplicate topic name.");
+        let mut results: Vec<_> = repeated.iter().map(|name| result(name, Some(&refusal))).collect();
+        let mut accepted = Vec::with_capacity(once.len());
+        for topic in once {
+            if ctx.may(Operation::Alter, TopicName(kept(&topic.name))).is_err() {
                 let refusal = Refusal::new(ResponseError::TopicAuthorizationFailed, "Authorization failed.");
                 results.push(result(&topic.name.0, Some(&refusal)));
             } else {

@@ -1,8 +1,6 @@
 //! CreateTopics (19), versions 2-7 (Kafka: ControllerApis.createTopics). From version 5 on the answer holds every setting
 //! of the new topic with its source (KIP-525), from version 7 on its id. Mutation quotas (KIP-599) are not kept.
 
-use std::collections::{HashMap, HashSet};
-
 use base::topics::CLUSTER_METADATA_TOPIC;
 use base::{NodeId, TopicId};
 use cluster::configs::describe::{self, Wanted};
@@ -13,7 +11,7 @@ use kafka_protocol::messages::create_topics_response::{CreatableTopicConfigs, Cr
 use kafka_protocol::messages::{ApiKey, CreateTopicsRequest, CreateTopicsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::topic_errors::{self, Refusal, within};
+use super::topic_errors::{self, Refusal, named_once, within};
 use super::{Api, Context, Entry, Outcome};
 use crate::security::{Cluster, Operation, TopicName};
 use crate::wire::text::{kept, message_text};
@@ -32,19 +30,12 @@ impl Api for CreateTopics {
     type Response = CreateTopicsResponse;
 
     async fn handle(ctx: Context, request: Self::Request) -> Outcome<Self::Response> {
-        let mut counts: HashMap<StrBytes, usize> = HashMap::new();
-        for topic in &request.topics {
-            *counts.entry(topic.name.0.clone()).or_default() += 1;
-        }
-        let mut told = HashSet::new();
-        let mut results = Vec::with_capacity(request.topics.len());
-        let mut accepted = Vec::new();
-        for topic in request.topics {
-            if !told.insert(topic.name.0.clone()) {
-                continue;
-            }
-            let once = counts.get(&topic.name.0) == Some(&1);
-            match refuse_unasked(&ctx, &topic.name, once) {
+        let (once, repeated) = named_once(request.topics, |topic| &topic.name.0);
+        let refusal = Refusal::new(ResponseError::InvalidRequest, "Duplicate topic name.");
+        let mut results: Vec<_> = repeated.iter().map(|name| refused(ctx.version, name, &refusal)).collect();
+        let mut accepted = Vec::with_capacity(once.len());
+        for topic in once {
+            match refuse_unasked(&ctx, &topic.name) {
                 Some(refusal) => results.push(refused(ctx.version, &topic.name.0, &refusal)),
                 None => accepted.push(topic),
             }
@@ -55,10 +46,7 @@ impl Api for CreateTopics {
 }
 
 /// What is refused before the controller is asked.
-fn refuse_unasked(ctx: &Context, name: &StrBytes, once: bool) -> Option<Refusal> {
-    if !once {
-        return Some(Refusal::new(ResponseError::InvalidRequest, "Duplicate topic name."));
-    }
+fn refuse_unasked(ctx: &Context, name: &StrBytes) -> Option<Refusal> {
     if &**name == CLUSTER_METADATA_TOPIC {
         let text = format!("Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited.");
         return Some(Refusal::new(ResponseError::InvalidRequest, text));

@@ -1,5 +1,6 @@
 //! From the controller's refusals to Kafka's codes, each map exhaustive, and what admin answers have in common.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
@@ -33,6 +34,28 @@ impl Refusal {
             None => (0, None),
         }
     }
+}
+
+/// Splits the topics of a request into those named once and the names that come more than once, each told once and in
+/// the order of the request: Kafka refuses every mention of a repeated name (ReplicationControlManager).
+pub fn named_once<T>(topics: Vec<T>, name: impl Fn(&T) -> &StrBytes) -> (Vec<T>, Vec<StrBytes>) {
+    let mut counts: HashMap<StrBytes, usize> = HashMap::new();
+    for topic in &topics {
+        *counts.entry(name(topic).clone()).or_default() += 1;
+    }
+    let mut repeated = Vec::new();
+    let mut once = Vec::with_capacity(topics.len());
+    for topic in topics {
+        match counts.get_mut(name(&topic)) {
+            Some(1) => once.push(topic),
+            Some(count) if *count > 1 => {
+                *count = 0;
+                repeated.push(name(&topic).clone());
+            }
+            Some(_) | None => {}
+        }
+    }
+    (once, repeated)
 }
 
 /// Waits for the controller for as long as the client does.
@@ -107,4 +130,16 @@ pub fn delete_topics(error: &DeleteTopicsError) -> Refusal {
         DeleteTopicsError::UnknownTopicId => ResponseError::UnknownTopicId,
     };
     Refusal::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_comes_twice_is_told_once_and_the_others_keep_their_order() {
+        let names = ["b", "a", "c", "a", "a"].map(StrBytes::from_static_str);
+        let (once, repeated) = named_once(names.to_vec(), |name| name);
+        assert_eq!((once, repeated), (vec![names[0].clone(), names[2].clone()], vec![names[1].clone()]));
+    }
 }

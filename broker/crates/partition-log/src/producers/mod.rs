@@ -5,6 +5,7 @@
 //! write leaves no trace.
 
 mod entry;
+mod facts;
 mod snapshot;
 mod staging;
 
@@ -13,9 +14,10 @@ use std::collections::BTreeMap;
 use base::{Offset, ProducerId, TimestampMs};
 
 pub use entry::{AppendedBatch, ProducerEntry};
+pub(crate) use facts::BatchFacts;
 pub use snapshot::SnapshotError;
 pub use staging::ProducerError;
-pub(crate) use staging::{BatchFacts, CompletedTxn, Staged, StagedOutcome};
+pub(crate) use staging::{CompletedTxn, Staged, StagedOutcome};
 
 /// Who appends, which decides what is checked (Kafka: AppendOrigin).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,11 +1,11 @@
 //! The check of batches against producer state, on a copy of the entries they touch.
 
-use base::{Offset, ProducerEpoch, ProducerId, TimestampMs};
-use record_batch::control::{ControlRecordType, parse_end_txn_marker};
-use record_batch::{BatchHeader, BatchRef, NO_PRODUCER_EPOCH};
+use base::{Offset, ProducerEpoch, ProducerId};
+use record_batch::NO_PRODUCER_EPOCH;
 use thiserror::Error;
 
 use super::entry::{AppendedBatch, ProducerEntry};
+use super::facts::BatchFacts;
 use super::{AppendOrigin, Producers};
 
 /// Why a batch of an idempotent or transactional producer is refused.
@@ -54,69 +54,6 @@ pub enum ProducerError {
         /// Last coordinator epoch known.
         last_epoch: i32,
     },
-}
-
-/// The control record that ends a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Marker {
-    pub abort: bool,
-    pub coordinator_epoch: i32,
-    pub timestamp: TimestampMs,
-}
-
-impl Marker {
-    /// The marker in a control batch; `None` in one that compaction has emptied, and for raft's own records.
-    pub(crate) fn of(batch: &BatchRef<'_>) -> Option<Marker> {
-        let record = batch.plain_records()?.next()?.ok()?;
-        let abort = match ControlRecordType::parse_key(record.key?)? {
-            ControlRecordType::Abort => true,
-            ControlRecordType::Commit => false,
-            ControlRecordType::LeaderChange
-            | ControlRecordType::SnapshotHeader
-            | ControlRecordType::SnapshotFooter
-            | ControlRecordType::KraftVersion
-            | ControlRecordType::KraftVoters => return None,
-        };
-        Some(Marker { abort, coordinator_epoch: parse_end_txn_marker(record.value?)?, timestamp: record.timestamp })
-    }
-}
-
-/// What the check needs of a batch, with its final offsets.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BatchFacts {
-    pub producer_id: ProducerId,
-    pub epoch: ProducerEpoch,
-    pub first_sequence: i32,
-    pub last_sequence: i32,
-    pub first_offset: Offset,
-    pub last_offset: Offset,
-    pub max_timestamp: TimestampMs,
-    pub transactional: bool,
-    pub control: bool,
-    pub marker: Option<Marker>,
-}
-
-impl BatchFacts {
-    pub(crate) fn of(batch: &BatchRef<'_>) -> Self {
-        let marker = if batch.header().is_control() { Marker::of(batch) } else { None };
-        BatchFacts { marker, ..BatchFacts::of_header(batch.header()) }
-    }
-
-    /// Of a batch that is no control batch its header tells everything.
-    pub(crate) fn of_header(header: &BatchHeader) -> Self {
-        BatchFacts {
-            producer_id: header.producer_id,
-            epoch: header.producer_epoch,
-            first_sequence: header.base_sequence,
-            last_sequence: header.last_sequence(),
-            first_offset: header.base_offset,
-            last_offset: header.last_offset(),
-            max_timestamp: header.max_timestamp,
-            transactional: header.is_transactional(),
-            control: header.is_control(),
-            marker: None,
-        }
-    }
 }
 
 /// A transaction whose marker was appended.
@@ -284,6 +221,7 @@ fn check_sequence(entry: &ProducerEntry, batch: &BatchFacts) -> Result<(), Produ
 
 #[cfg(test)]
 mod tests {
+    use super::super::facts::Marker;
     use super::*;
 
     fn batch(epoch: i16, first_sequence: i32, count: i32, first_offset: i64) -> BatchFacts {
