@@ -24,7 +24,9 @@ use crate::net::listener::{self, ConnectionCount, Shared};
 use crate::node::Node;
 use crate::observe::cluster::Granularity;
 use crate::observe::{BrokerState, Health, Metrics};
-use crate::runtime::controller::{self, ControllerHandle, ControllerSettings, MetadataFollower, SnapshotRule};
+use crate::runtime::controller::{
+    self, ControllerHandle, ControllerSettings, MetadataFollower, Retention, SnapshotRule,
+};
 use crate::runtime::coordinator::{GroupCoordinator, hosted};
 use crate::runtime::fetch_sessions::FetchSessions;
 use crate::runtime::partition::{Keeper, KeeperSettings, LogDir, MetadataChange, Partitions};
@@ -179,7 +181,10 @@ async fn start_controller(config: &Config, seams: &Seams, storage: &Storage) -> 
         endpoints: config.listeners.controller.iter().map(|listener| endpoint(listener, listener.port)).collect(),
         segment_bytes: size(config.metadata.segment_bytes.into()),
         segment_ms: config.metadata.segment_ms,
-        retention_bytes: size(config.metadata.retention_bytes),
+        retention: Retention {
+            bytes: u64::try_from(config.metadata.retention_bytes).ok(),
+            ms: Some(config.metadata.retention_ms).filter(|ms| *ms >= 0),
+        },
         snapshots: SnapshotRule {
             record_bytes: size(config.metadata.bytes_between_snapshots),
             interval_ms: size(config.metadata.snapshot_interval_max_ms),

@@ -60,6 +60,7 @@ const ACTED_ON: &[&str] = &[
     "metadata.log.segment.bytes",
     "metadata.log.segment.ms",
     "metadata.max.retention.bytes",
+    "metadata.max.retention.ms",
     "min.insync.replicas",
     "node.id",
     "num.partitions",

@@ -33,7 +33,10 @@ pub trait Consensus: Send + Sync + 'static {
     fn leadership(&self) -> watch::Receiver<Leadership>;
     /// The metadata as applied on this node, now and later.
     fn image(&self) -> watch::Receiver<Arc<MetadataImage>>;
-    /// Asks for a snapshot, which is made in the background.
+    /// Bytes of the batches that were applied since the last snapshot was begun, those of the log that the node found at
+    /// its start included.
+    fn bytes_since_snapshot(&self) -> u64;
+    /// Asks for a snapshot, which is made in the background; nothing happens while one is being made.
     fn snapshot(&self) -> impl Future<Output = ()> + Send;
     /// Leaves the quorum and waits until the disk is not used any more.
     fn shutdown(&self) -> impl Future<Output = ()> + Send;

@@ -8,6 +8,7 @@ mod consensus;
 mod follower;
 mod owner;
 mod raft;
+mod snapshots;
 pub mod store;
 #[cfg(test)]
 mod tests;
@@ -30,14 +31,17 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::consensus::{Consensus, Leadership};
 use self::owner::{Message, OwnerSettings};
-use self::store::{StoreError, StoreOptions};
+use self::store::{StoreError, StoreOptions, WeakStoreHandle};
 use crate::tasks::Tasks;
 
 pub use follower::MetadataFollower;
-pub use owner::SnapshotRule;
+pub use snapshots::SnapshotRule;
+pub use store::Retention;
 
 /// Time in which a quorum of one must have elected its leader.
 const LEADER_WAIT: Duration = Duration::from_secs(30);
+/// Time between two looks for snapshots and segments past their retention (Kafka: KafkaRaftClient, its snapshot cleaner).
+const CLEAN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Why a command came to nothing.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -86,8 +90,8 @@ pub struct ControllerSettings {
     pub segment_bytes: u64,
     /// `metadata.log.segment.ms`.
     pub segment_ms: i64,
-    /// `metadata.max.retention.bytes`.
-    pub retention_bytes: u64,
+    /// What is kept of log and snapshots.
+    pub retention: Retention,
     /// When snapshots are made.
     pub snapshots: SnapshotRule,
     /// Time.
@@ -116,10 +120,11 @@ pub async fn start(settings: ControllerSettings) -> Result<ControllerHandle, Con
         clock: settings.clock.clone(),
         segment_bytes: settings.segment_bytes,
         segment_ms: settings.segment_ms,
-        retention_bytes: settings.retention_bytes,
+        retention: settings.retention,
     };
     let opened = tokio::task::spawn_blocking(move || store::open(options)).await;
     let opened = opened.map_err(|_| ControllerError::Stopped)?.map_err(|error| ControllerError::Store(error.into()))?;
+    clean_now_and_then(opened.handle.downgrade(), &settings.tasks);
     let bootstrap = match &opened.bootstrap {
         Some(bootstrap) if !bootstrap.records.is_empty() => bootstrap.records.clone(),
         Some(_) | None => bootstrap_records(),
@@ -142,6 +147,23 @@ pub async fn start(settings: ControllerSettings) -> Result<ControllerHandle, Con
     };
     let messages = owner::start(owner, quorum, &settings.tasks);
     Ok(ControllerHandle { node_id: settings.node_id, messages, images, leadership })
+}
+
+/// Has old snapshots and segments removed, as long as the metadata log is open.
+fn clean_now_and_then(store: WeakStoreHandle, tasks: &Tasks) {
+    let mut stop = tasks.stop_signal();
+    tasks.spawn(async move {
+        loop {
+            tokio::select! {
+                () = stop.stopped() => return,
+                () = tokio::time::sleep(CLEAN_INTERVAL) => {}
+            }
+            match store.upgrade() {
+                Some(store) => store.clean().await,
+                None => return,
+            }
+        }
+    });
 }
 
 fn quorum_of_one(settings: &ControllerSettings) -> VotersRecord {

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ControllerError;
 use super::consensus::{Consensus, Leadership, Proposed};
+use super::snapshots::{SinceSnapshot, SnapshotRule};
 use crate::tasks::{StopSignal, Tasks};
 
 /// Commands that may wait for the owner.
@@ -66,15 +67,6 @@ where
     (Message::Run { job, refuse }, answer)
 }
 
-/// When snapshots are made.
-#[derive(Debug, Clone, Copy)]
-pub struct SnapshotRule {
-    /// `metadata.log.max.record.bytes.between.snapshots`.
-    pub record_bytes: u64,
-    /// `metadata.log.max.snapshot.interval.ms`; 0 for never by time.
-    pub interval_ms: u64,
-}
-
 /// What the owner works with.
 pub struct OwnerSettings {
     /// The node.
@@ -107,9 +99,8 @@ struct Owner<Q> {
     under_way: mpsc::Sender<UnderWay>,
     /// None while this node does not lead, and after a failure until what is under way has ended.
     ahead: Option<Ahead>,
-    record_bytes: u64,
+    /// Monotonic time at which the last snapshot was begun.
     snapshot_at: Duration,
-    snapshot_offset: Offset,
 }
 
 /// Starts the owner.
@@ -119,8 +110,7 @@ pub fn start<Q: Consensus>(settings: OwnerSettings, quorum: Arc<Q>, tasks: &Task
     let (failures, failed) = mpsc::channel(1);
     tasks.spawn_owner("controller-answers", finish_in_order(ending, failures));
     let snapshot_at = settings.clock.monotonic();
-    let snapshot_offset = quorum.image().borrow().offset;
-    let owner = Owner { settings, quorum, under_way, ahead: None, record_bytes: 0, snapshot_at, snapshot_offset };
+    let owner = Owner { settings, quorum, under_way, ahead: None, snapshot_at };
     tasks.spawn_owner("controller", owner.run(inbox, failed, tasks.stop_signal()));
     messages
 }
@@ -146,9 +136,11 @@ impl<Q: Consensus> Owner<Q> {
     async fn run(mut self, mut inbox: mpsc::Receiver<Message>, mut failed: mpsc::Receiver<()>, mut stop: StopSignal) {
         let mut leadership = self.quorum.leadership();
         let mut now = *leadership.borrow_and_update();
+        let mut images = self.quorum.image();
+        let mut applies = true;
         while !now.failed {
             self.follow(now).await;
-            let tick = tokio::time::sleep(SNAPSHOT_CHECK);
+            let tick = tokio::time::sleep(self.snapshot_check());
             tokio::select! {
                 biased;
                 () = stop.stopped() => break,
@@ -166,6 +158,7 @@ impl<Q: Consensus> Owner<Q> {
                     }
                     None => break,
                 },
+                changed = images.changed(), if applies => applies = changed.is_ok(),
                 () = tick => {}
             }
             self.snapshot_when_due().await;
@@ -218,7 +211,6 @@ impl<Q: Consensus> Owner<Q> {
             }
             ahead.next_offset += records.len() as Offset;
             ahead.image.offset = ahead.next_offset - 1;
-            self.record_bytes += records.iter().map(encoded_len).sum::<u64>();
             match self.quorum.propose(records.into()).await {
                 Ok(proposed) => Some(proposed),
                 Err(error) => {
@@ -232,27 +224,28 @@ impl<Q: Consensus> Owner<Q> {
         let _ = self.under_way.send(UnderWay { proposed, finish }).await;
     }
 
+    /// Every node makes snapshots of what it has applied, whoever leads.
     async fn snapshot_when_due(&mut self) {
-        let rule = self.settings.snapshots;
         let now = self.settings.clock.monotonic();
-        let offset = self.quorum.image().borrow().offset;
-        let by_time =
-            rule.interval_ms > 0 && now.saturating_sub(self.snapshot_at) >= Duration::from_millis(rule.interval_ms);
-        if offset > self.snapshot_offset && (self.record_bytes >= rule.record_bytes || by_time) {
+        let since =
+            SinceSnapshot { bytes: self.quorum.bytes_since_snapshot(), time: now.saturating_sub(self.snapshot_at) };
+        if self.settings.snapshots.is_due(since) {
+            self.snapshot_at = now;
             self.quorum.snapshot().await;
-            (self.record_bytes, self.snapshot_at, self.snapshot_offset) = (0, now, offset);
+        }
+    }
+
+    /// How long an idle controller may wait until it looks whether a snapshot is due.
+    fn snapshot_check(&self) -> Duration {
+        match self.settings.snapshots.interval_ms {
+            0 => SNAPSHOT_CHECK_MAX,
+            interval_ms => SNAPSHOT_CHECK_MAX.min(Duration::from_millis(interval_ms)),
         }
     }
 }
 
-/// How often an idle controller looks whether a snapshot is due.
-const SNAPSHOT_CHECK: Duration = Duration::from_secs(10);
-
-fn encoded_len(record: &Record) -> u64 {
-    let mut frame = Vec::new();
-    record.encode(&mut frame);
-    frame.len() as u64
-}
+/// Longest time between two looks of an idle controller whether a snapshot is due.
+const SNAPSHOT_CHECK_MAX: Duration = Duration::from_secs(10);
 
 /// A decision that contradicts its own metadata must not reach the log, where every node would fail on it for ever.
 #[allow(clippy::panic, reason = "a broken invariant ends the process before it is written down")]

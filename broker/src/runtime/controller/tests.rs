@@ -1,7 +1,7 @@
 //! The controller on a simulated disk: what was answered is there after a restart and after a power cut.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use base::{NodeId, SystemClock, TopicId};
@@ -12,8 +12,9 @@ use partition_log::disk::Disk;
 use partition_log::{FileCache, RealDisk, SimDisk};
 use uuid::Uuid;
 
-use super::store::snapshot;
 use super::*;
+
+mod snapshots;
 
 const NODE: NodeId = NodeId(1);
 /// Open files of one test.
@@ -30,7 +31,19 @@ struct Node {
     broker_epoch: i64,
 }
 
-fn settings(disk: Arc<dyn Disk>, dir: &Path, tasks: &Tasks, snapshot_bytes: u64) -> ControllerSettings {
+/// How much metadata a test keeps.
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// Between two snapshots.
+    snapshot_bytes: u64,
+    /// Of log and snapshots.
+    retention: Retention,
+}
+
+/// One snapshot, if any, and everything kept.
+const NO_SNAPSHOTS: Sizes = Sizes { snapshot_bytes: u64::MAX, retention: Retention { bytes: None, ms: None } };
+
+fn settings(disk: Arc<dyn Disk>, dir: &Path, tasks: &Tasks, sizes: Sizes) -> ControllerSettings {
     ControllerSettings {
         node_id: NODE,
         metadata_log_dir: dir.to_owned(),
@@ -40,8 +53,8 @@ fn settings(disk: Arc<dyn Disk>, dir: &Path, tasks: &Tasks, snapshot_bytes: u64)
         endpoints: Vec::new(),
         segment_bytes: 1 << 20,
         segment_ms: i64::MAX,
-        retention_bytes: 100 << 20,
-        snapshots: SnapshotRule { record_bytes: snapshot_bytes, interval_ms: 0 },
+        retention: sizes.retention,
+        snapshots: SnapshotRule { record_bytes: sizes.snapshot_bytes, interval_ms: 0 },
         clock: Arc::new(SystemClock::new()),
         tasks: tasks.clone(),
     }
@@ -49,23 +62,23 @@ fn settings(disk: Arc<dyn Disk>, dir: &Path, tasks: &Tasks, snapshot_bytes: u64)
 
 impl Node {
     async fn start(disk: Arc<dyn Disk>, incarnation: u128) -> Node {
-        Node::start_in(disk, Path::new("/data"), incarnation, u64::MAX).await
+        Node::start_in(disk, Path::new("/data"), incarnation, NO_SNAPSHOTS).await
     }
 
-    async fn start_in(disk: Arc<dyn Disk>, dir: &Path, incarnation: u128, snapshot_bytes: u64) -> Node {
-        Node::try_start(disk, dir, incarnation, snapshot_bytes).await.unwrap()
+    async fn start_in(disk: Arc<dyn Disk>, dir: &Path, incarnation: u128, sizes: Sizes) -> Node {
+        Node::try_start(disk, dir, incarnation, sizes).await.unwrap()
     }
 
     async fn try_start(
         disk: Arc<dyn Disk>,
         dir: &Path,
         incarnation: u128,
-        snapshot_bytes: u64,
+        sizes: Sizes,
     ) -> Result<Node, ControllerError> {
         let made = disk.create_dir(dir).and_then(|()| disk.sync_dir(dir.parent().unwrap()));
         made.map_err(|error| ControllerError::failed(&error))?;
         let tasks = Tasks::new();
-        let handle = super::start(settings(disk, dir, &tasks, snapshot_bytes)).await?;
+        let handle = super::start(settings(disk, dir, &tasks, sizes)).await?;
         let endpoint =
             Endpoint { name: "PLAINTEXT".into(), host: "localhost".into(), port: 9092, security_protocol: 0 };
         let broker = this_broker(NODE, id(incarnation), vec![endpoint], None, vec![id(77)]);
@@ -157,9 +170,9 @@ async fn what_was_answered_survives_a_power_cut() {
 }
 
 /// Starts a node and makes topics until the power is cut; gives the names of those that were answered.
-async fn make_topics_until_the_cut(disk: &SimDisk, snapshot_bytes: u64) -> Vec<String> {
+async fn make_topics_until_the_cut(disk: &SimDisk, sizes: Sizes) -> Vec<String> {
     let mut answered = Vec::new();
-    let started = Node::try_start(Arc::new(disk.clone()), Path::new("/data"), 1, snapshot_bytes).await;
+    let started = Node::try_start(Arc::new(disk.clone()), Path::new("/data"), 1, sizes).await;
     let Ok(node) = started else { return answered };
     for n in 0..8 {
         let name = format!("t{n}");
@@ -176,13 +189,15 @@ async fn make_topics_until_the_cut(disk: &SimDisk, snapshot_bytes: u64) -> Vec<S
 
 #[tokio::test]
 async fn a_power_cut_at_any_operation_loses_nothing_that_was_answered() {
-    for snapshot_bytes in [u64::MAX, 600] {
+    let often = Sizes { snapshot_bytes: 600, ..NO_SNAPSHOTS };
+    let kept_short = Sizes { retention: Retention { bytes: Some(1_500), ms: None }, ..often };
+    for sizes in [NO_SNAPSHOTS, often, kept_short] {
         let whole = SimDisk::new();
-        assert_eq!(make_topics_until_the_cut(&whole, snapshot_bytes).await.len(), 8);
+        assert_eq!(make_topics_until_the_cut(&whole, sizes).await.len(), 8);
         for operation in 1..=whole.operations() {
             let disk = SimDisk::new();
             disk.crash_at(operation);
-            let answered = make_topics_until_the_cut(&disk, snapshot_bytes).await;
+            let answered = make_topics_until_the_cut(&disk, sizes).await;
             let after = disk.after_power_cut(operation);
             let node = Node::start(Arc::new(after), 2).await;
             let image = node.handle.image();
@@ -192,29 +207,6 @@ async fn a_power_cut_at_any_operation_loses_nothing_that_was_answered() {
             node.stop().await;
         }
     }
-}
-
-#[tokio::test]
-async fn a_snapshot_takes_the_place_of_the_records_before_it() {
-    let disk = SimDisk::new();
-    let dir = PathBuf::from("/data");
-    let node = Node::start_in(Arc::new(disk.clone()), &dir, 1, 2_000).await;
-    for n in 0..40 {
-        node.create(&format!("t{n}"), 2).await.unwrap();
-    }
-    let end = node.handle.image().offset;
-    node.stop().await;
-    let found = snapshot::list(&disk, &dir.join("__cluster_metadata-0")).unwrap();
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].end_offset > 0 && found[0].end_offset <= end + 1);
-
-    let node = Node::start_in(Arc::new(disk.clone()), &dir, 2, 2_000).await;
-    assert_eq!(node.handle.image().topic_count(), 40);
-    node.create("later", 1).await.unwrap();
-    node.stop().await;
-    let node = Node::start_in(Arc::new(disk), &dir, 3, u64::MAX).await;
-    assert_eq!(node.handle.image().topic_count(), 41);
-    node.stop().await;
 }
 
 #[tokio::test]
@@ -240,7 +232,7 @@ async fn the_only_voter_leads_without_waiting_for_an_election_timeout() {
     let clock = SystemClock::new();
     for incarnation in 1..=2 {
         let begin = clock.monotonic();
-        let node = Node::start_in(Arc::new(RealDisk), dir.path(), incarnation, u64::MAX).await;
+        let node = Node::start_in(Arc::new(RealDisk), dir.path(), incarnation, NO_SNAPSHOTS).await;
         assert!(clock.monotonic() - begin < Duration::from_millis(900));
         node.stop().await;
     }

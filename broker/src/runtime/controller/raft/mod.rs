@@ -7,6 +7,7 @@ mod types;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{Clock, NodeId};
 use cluster::records::control::VotersRecord;
@@ -53,6 +54,7 @@ pub struct MemberSettings {
 pub struct RaftMember {
     raft: Raft<Types>,
     image: watch::Receiver<Arc<MetadataImage>>,
+    bytes_since_snapshot: Arc<AtomicU64>,
     leadership: watch::Receiver<Leadership>,
 }
 
@@ -86,6 +88,7 @@ pub async fn start(settings: MemberSettings, opened: OpenedStore) -> Result<Raft
     let view = log.get_log_reader().await;
     let alone = log.is_only_voter();
     let machine = StateMachine::new(image, applied, published, settings.clock.clone(), store, view);
+    let bytes_since_snapshot = machine.bytes_since_snapshot();
     let config = Arc::new(config().validate().map_err(|error| ControllerError::failed(&error))?);
     let raft = Raft::new(node_id, config, NoPeers, log, machine).await;
     let raft = raft.map_err(|error| ControllerError::failed(&error))?;
@@ -101,7 +104,7 @@ pub async fn start(settings: MemberSettings, opened: OpenedStore) -> Result<Raft
         // Nobody else can lead, so that there is nobody to wait for.
         raft.trigger().elect().await.map_err(|error| ControllerError::failed(&error))?;
     }
-    Ok(RaftMember { raft, image: image_seen, leadership })
+    Ok(RaftMember { raft, image: image_seen, bytes_since_snapshot, leadership })
 }
 
 fn config() -> Config {
@@ -170,6 +173,10 @@ impl Consensus for RaftMember {
 
     fn image(&self) -> watch::Receiver<Arc<MetadataImage>> {
         self.image.clone()
+    }
+
+    fn bytes_since_snapshot(&self) -> u64 {
+        self.bytes_since_snapshot.load(Ordering::Relaxed)
     }
 
     async fn snapshot(&self) {

@@ -1,6 +1,7 @@
 //! The state machine: committed entries become the next image, which is published; the image becomes a snapshot.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{Clock, NodeId, Offset, TimestampMs};
 use bytes::Bytes;
@@ -46,6 +47,8 @@ struct Shared {
     store: StoreHandle,
     log: LogView,
     current: Arc<Mutex<Option<Snapshot<Types>>>>,
+    /// Bytes of the batches applied since the last snapshot was begun.
+    bytes_since_snapshot: Arc<AtomicU64>,
 }
 
 impl StateMachine {
@@ -58,8 +61,13 @@ impl StateMachine {
         store: StoreHandle,
         log: LogView,
     ) -> StateMachine {
-        let shared = Shared { clock, store, log, current: Arc::default() };
+        let shared = Shared { clock, store, log, current: Arc::default(), bytes_since_snapshot: Arc::default() };
         StateMachine { loader: Loader::new(image), applied, published, shared }
+    }
+
+    /// Bytes of the batches applied since the last snapshot was begun, now and later.
+    pub fn bytes_since_snapshot(&self) -> Arc<AtomicU64> {
+        self.shared.bytes_since_snapshot.clone()
     }
 
     fn apply_one(&mut self, entry: &Entry) -> Result<Offset, ReplayError> {
@@ -74,7 +82,10 @@ impl StateMachine {
             }
         }
         self.applied.log_id = Some(entry.log_id);
-        self.applied.timestamp_ms = entry.stored.as_ref().map_or(0, |batch| batch.timestamp_ms);
+        if let Some(batch) = &entry.stored {
+            self.applied.timestamp_ms = batch.timestamp_ms;
+            self.shared.bytes_since_snapshot.fetch_add(batch.bytes.len() as u64, Ordering::Relaxed);
+        }
         Ok(offset)
     }
 
@@ -108,6 +119,7 @@ impl RaftStateMachine<Types> for StateMachine {
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
+        self.shared.bytes_since_snapshot.store(0, Ordering::Relaxed);
         SnapshotBuilder {
             image: self.loader.latest().clone(),
             applied: self.applied.clone(),
@@ -141,6 +153,7 @@ impl RaftStateMachine<Types> for StateMachine {
             timestamp_ms: content.last_timestamp_ms,
         };
         self.loader.reset(image);
+        self.shared.bytes_since_snapshot.store(0, Ordering::Relaxed);
         self.publish();
         *self.shared.current.lock() = Some(Snapshot { meta: meta.clone(), snapshot: bytes });
         Ok(())

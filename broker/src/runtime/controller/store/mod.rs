@@ -3,24 +3,26 @@
 
 pub mod batches;
 pub mod quorum_state;
+mod retention;
 pub mod snapshot;
 mod thread;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::{Clock, Offset, TopicId, TopicPartition};
 use bytes::Bytes;
-use partition_log::disk::read_file;
+use partition_log::disk::{Disk, read_file};
 use partition_log::{
     Access, Bound, FileCache, Log, LogConfig, LogOptions, LogReader, OpenError, ReadError, ReadRequest,
 };
 
 pub use batches::{BadBatch, Payload, StoredBatch};
 pub use quorum_state::QuorumState;
+pub use retention::{KeptSnapshot, Retention};
 pub use snapshot::{BadSnapshot, SnapshotContent, SnapshotId};
-pub use thread::{Done, StoreHandle};
+pub use thread::{Done, StoreHandle, WeakStoreHandle};
 
 /// Name of the directory and of the partition.
 pub const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -44,8 +46,8 @@ pub struct StoreOptions {
     pub segment_bytes: u64,
     /// `metadata.log.segment.ms`.
     pub segment_ms: i64,
-    /// `metadata.max.retention.bytes`: the log is cut behind a snapshot when it is larger.
-    pub retention_bytes: u64,
+    /// What is kept of log and snapshots.
+    pub retention: Retention,
 }
 
 /// The directory as it was found.
@@ -81,7 +83,7 @@ pub enum StoreError {
     /// The log cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The newest snapshot is damaged. What it replaced is gone, so that nothing can stand in for it.
+    /// The newest snapshot is damaged, which no crash does. An older one must not stand in for it unasked.
     #[error("the snapshot {path} is damaged: {source}")]
     Snapshot {
         /// The file.
@@ -120,7 +122,8 @@ pub fn open(options: StoreOptions) -> Result<OpenedStore, StoreError> {
         disk.create_dir(&directory).map_err(at(&directory))?;
         disk.sync_dir(&options.log_dir).map_err(at(&options.log_dir))?;
     }
-    let newest = snapshot::list(disk.as_ref(), &directory).map_err(at(&directory))?.pop();
+    let found = snapshot::list(disk.as_ref(), &directory).map_err(at(&directory))?;
+    let newest = found.last().copied();
     let loaded = match newest {
         Some(id) => {
             let path = directory.join(id.file_name());
@@ -144,8 +147,22 @@ pub fn open(options: StoreOptions) -> Result<OpenedStore, StoreError> {
         }
         start => read_batches(&log.reader(), start, log_end)?,
     };
-    let handle = thread::start(log, directory.clone(), &options).map_err(at(&directory))?;
+    let kept = kept_snapshots(disk.as_ref(), &directory, found, log_start).map_err(at(&directory))?;
+    let handle = thread::start(log, directory.clone(), kept, start, &options).map_err(at(&directory))?;
     Ok(OpenedStore { handle, quorum_state, bootstrap, snapshot, batches, end_offset: log_end })
+}
+
+/// Removes the snapshots that end before the log's start, which a cut has left behind, and describes the others. The newest
+/// is never among those that go: without it the log would have no beginning.
+fn kept_snapshots(
+    disk: &dyn Disk,
+    directory: &Path,
+    found: Vec<SnapshotId>,
+    log_start: Offset,
+) -> io::Result<Vec<KeptSnapshot>> {
+    let (gone, kept): (Vec<_>, Vec<_>) = found.into_iter().partition(|id| id.end_offset < log_start);
+    gone.into_iter().try_for_each(|id| snapshot::remove_file(disk, directory, id))?;
+    kept.into_iter().map(|id| snapshot::describe(disk, directory, id)).collect()
 }
 
 fn log_options(options: &StoreOptions, directory: PathBuf, recovery_point: Offset) -> LogOptions {

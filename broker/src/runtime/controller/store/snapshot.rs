@@ -9,13 +9,16 @@ use base::{LeaderEpoch, Offset, TimestampMs};
 use bytes::Bytes;
 use cluster::Record;
 use cluster::records::control::{ControlRecord, SnapshotFooterRecord, SnapshotHeaderRecord, VotersRecord};
-use partition_log::disk::{Disk, remove_if_exists, replace_file};
+use partition_log::disk::{Disk, OpenMode, remove_if_exists, replace_file};
 use record_batch::{BuildError, batches};
 
+use super::KeptSnapshot;
 use super::batches::{BadBatch, control_batch, control_records, metadata_records, record_batch, voter_records};
 
 /// End of the name of a snapshot's file.
 const SUFFIX: &str = ".checkpoint";
+/// First bytes of a snapshot that are read for its header, which stands before the quorum.
+const HEAD_BYTES_MAX: u64 = 64 << 10;
 /// Records in one batch of a snapshot.
 const BATCH_RECORDS_MAX: usize = 1_000;
 
@@ -131,13 +134,34 @@ pub fn decode(bytes: &[u8]) -> Result<SnapshotContent, BadSnapshot> {
     }
 }
 
-/// Puts a snapshot on disk and removes those that it replaces.
+/// Time of the last record that a snapshot covers, from the header with which it begins; `bytes` may be its first ones.
+pub fn last_timestamp_ms(bytes: &[u8]) -> Option<TimestampMs> {
+    let head = batches(bytes).next()?.ok()?;
+    control_records(&head).ok()?.into_iter().find_map(|record| match record {
+        ControlRecord::SnapshotHeader(header) => Some(header.last_contained_log_timestamp),
+        _ => None,
+    })
+}
+
+/// Puts a snapshot on disk.
 pub fn write_file(disk: &dyn Disk, directory: &Path, id: SnapshotId, bytes: &Bytes) -> io::Result<()> {
-    replace_file(disk, &directory.join(id.file_name()), bytes)?;
-    for older in list(disk, directory)?.into_iter().filter(|older| *older < id) {
-        remove_if_exists(disk, &directory.join(older.file_name()))?;
-    }
-    Ok(())
+    replace_file(disk, &directory.join(id.file_name()), bytes)
+}
+
+/// Removes a snapshot that an older log start or a newer snapshot has made useless.
+pub fn remove_file(disk: &dyn Disk, directory: &Path, id: SnapshotId) -> io::Result<()> {
+    remove_if_exists(disk, &directory.join(id.file_name())).map(|_| ())
+}
+
+/// What retention has to know of a snapshot in the directory.
+pub fn describe(disk: &dyn Disk, directory: &Path, id: SnapshotId) -> io::Result<KeptSnapshot> {
+    let path = directory.join(id.file_name());
+    let file = disk.open(&path, OpenMode::Existing)?;
+    let bytes = file.len()?;
+    let mut head = vec![0; bytes.min(HEAD_BYTES_MAX) as usize];
+    let read = file.read_at(0, &mut head)?;
+    head.truncate(read);
+    Ok(KeptSnapshot { id, bytes, last_timestamp_ms: last_timestamp_ms(&head) })
 }
 
 /// Snapshots in the directory, oldest first.
@@ -192,14 +216,23 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_snapshot_takes_the_place_of_older_ones() {
+    fn snapshots_are_listed_in_order_and_described_by_size_and_age() {
         let disk = SimDisk::new();
         let directory = Path::new("/log");
         disk.create_dir(directory).unwrap();
-        let bytes = Bytes::from_static(b"x");
-        for end_offset in [0, 5, 9] {
-            write_file(&disk, directory, SnapshotId { end_offset, epoch: 1 }, &bytes).unwrap();
+        let id = |end_offset| SnapshotId { end_offset, epoch: 1 };
+        for end_offset in [9, 0, 5] {
+            let bytes: Bytes = encode(id(end_offset), &content(1), 77).unwrap().into();
+            write_file(&disk, directory, id(end_offset), &bytes).unwrap();
         }
-        assert_eq!(list(&disk, directory).unwrap(), [SnapshotId { end_offset: 9, epoch: 1 }]);
+        write_file(&disk, directory, id(3), &Bytes::from_static(b"x")).unwrap();
+        assert_eq!(list(&disk, directory).unwrap(), [0, 3, 5, 9].map(id));
+        let described = describe(&disk, directory, id(9)).unwrap();
+        assert_eq!(described.bytes, encode(id(9), &content(1), 77).unwrap().len() as u64);
+        assert_eq!(described.last_timestamp_ms, Some(5));
+        assert_eq!(describe(&disk, directory, id(3)).unwrap().last_timestamp_ms, None);
+        remove_file(&disk, directory, id(3)).unwrap();
+        remove_file(&disk, directory, id(3)).unwrap();
+        assert_eq!(list(&disk, directory).unwrap(), [0, 5, 9].map(id));
     }
 }

@@ -5,12 +5,15 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{Clock, Offset};
+use base::{Clock, Offset, TimestampMs};
 use bytes::Bytes;
 use partition_log::{AppendScratch, FileCache, Log};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{QuorumState, SnapshotId, StoreError, StoreOptions, StoredBatch, quorum_state, read_batches, snapshot};
+use super::{
+    KeptSnapshot, QuorumState, Retention, SnapshotId, StoreError, StoreOptions, StoredBatch, quorum_state,
+    read_batches, snapshot,
+};
 use crate::tasks::Tasks;
 
 /// Pieces of work that may wait for the thread.
@@ -28,7 +31,19 @@ enum Work {
     Restart { offset: Offset, reply: oneshot::Sender<io::Result<()>> },
     Trim { offset: Offset },
     Read { from: Offset, to: Offset, reply: oneshot::Sender<io::Result<Vec<StoredBatch>>> },
+    Clean,
     WriteSnapshot { id: SnapshotId, bytes: Bytes, reply: oneshot::Sender<io::Result<()>> },
+}
+
+/// Gives the thread work as long as others do; does not keep the log open.
+#[derive(Clone)]
+pub struct WeakStoreHandle(mpsc::WeakSender<Work>);
+
+impl WeakStoreHandle {
+    /// The handle, unless the log is closed.
+    pub fn upgrade(&self) -> Option<StoreHandle> {
+        self.0.upgrade().map(|work| StoreHandle { work })
+    }
 }
 
 /// Gives the thread its work. The thread closes the log when every handle is gone.
@@ -38,6 +53,11 @@ pub struct StoreHandle {
 }
 
 impl StoreHandle {
+    /// A handle that does not keep the log open.
+    pub fn downgrade(&self) -> WeakStoreHandle {
+        WeakStoreHandle(self.work.downgrade())
+    }
+
     /// Appends batches that carry their offsets and epochs; `done` hears when they are on disk.
     pub async fn append(&self, batches: Vec<Bytes>, done: Done) {
         if let Err(mpsc::error::SendError(Work::Append { done, .. })) =
@@ -62,10 +82,16 @@ impl StoreHandle {
         self.ask(|reply| Work::Restart { offset, reply }).await
     }
 
-    /// Says that nobody needs what lies before `offset`, which a snapshot covers. It goes when the log is too large.
+    /// Says that nobody needs what lies before `offset`, which a snapshot covers. It goes when retention asks for it.
     pub async fn trim(&self, offset: Offset) {
         // A thread that is gone has nothing to trim.
         let _ = self.work.send(Work::Trim { offset }).await;
+    }
+
+    /// Removes what is past its retention.
+    pub async fn clean(&self) {
+        // A thread that is gone has nothing to clean.
+        let _ = self.work.send(Work::Clean).await;
     }
 
     /// The batches from one offset to another.
@@ -73,7 +99,7 @@ impl StoreHandle {
         self.ask(|reply| Work::Read { from, to, reply }).await
     }
 
-    /// Puts a snapshot on disk and removes those before it.
+    /// Puts a snapshot on disk, and removes what is past its retention then.
     pub async fn write_snapshot(&self, id: SnapshotId, bytes: Bytes) -> io::Result<()> {
         self.ask(|reply| Work::WriteSnapshot { id, bytes, reply }).await
     }
@@ -94,19 +120,31 @@ struct Owner {
     directory: PathBuf,
     files: Arc<FileCache>,
     clock: Arc<dyn Clock>,
-    retention_bytes: u64,
+    retention: Retention,
+    /// Snapshots in the directory, oldest first.
+    kept: Vec<KeptSnapshot>,
+    /// Nobody reads what lies before it.
+    unread_before: Offset,
     scratch: AppendScratch,
 }
 
-/// Starts the thread.
-pub fn start(log: Log, directory: PathBuf, options: &StoreOptions) -> io::Result<StoreHandle> {
+/// Starts the thread. `kept` are the snapshots in the directory; nobody reads the log before `unread_before`.
+pub fn start(
+    log: Log,
+    directory: PathBuf,
+    kept: Vec<KeptSnapshot>,
+    unread_before: Offset,
+    options: &StoreOptions,
+) -> io::Result<StoreHandle> {
     let (work, queue) = mpsc::channel(WORK_QUEUE_LEN);
     let owner = Owner {
         log,
         directory,
         files: options.files.clone(),
         clock: options.clock.clone(),
-        retention_bytes: options.retention_bytes,
+        retention: options.retention,
+        kept,
+        unread_before,
         scratch: AppendScratch::default(),
     };
     Tasks::spawn_owner_thread("metadata-log", move || owner.run(queue))?;
@@ -182,31 +220,59 @@ impl Owner {
                 let outcome = self.log.truncate_fully_and_start_at(offset, now_ms).map_err(io::Error::other);
                 let _ = reply.send(outcome);
             }
-            Work::Trim { offset } => self.trim(offset),
+            Work::Trim { offset } => {
+                self.log.set_high_watermark(offset);
+                self.unread_before = self.unread_before.max(offset);
+            }
+            Work::Clean => self.clean(now_ms),
             Work::Read { from, to, reply } => {
                 let outcome =
                     read_batches(&self.log.reader(), from, to).map_err(|error: StoreError| io::Error::other(error));
                 let _ = reply.send(outcome);
             }
             Work::WriteSnapshot { id, bytes, reply } => {
-                let _ = reply.send(snapshot::write_file(disk.as_ref(), &self.directory, id, &bytes));
+                let written = snapshot::write_file(disk.as_ref(), &self.directory, id, &bytes);
+                let last_timestamp_ms = snapshot::last_timestamp_ms(&bytes);
+                if written.is_ok() {
+                    self.kept.retain(|kept| kept.id != id);
+                    self.kept.push(KeptSnapshot { id, bytes: bytes.len() as u64, last_timestamp_ms });
+                    self.kept.sort_unstable_by_key(|kept| kept.id);
+                }
+                let _ = reply.send(written);
+                self.clean(now_ms);
             }
         }
     }
 
-    fn trim(&mut self, offset: Offset) {
-        self.log.set_high_watermark(offset);
-        if self.log.size_bytes() <= self.retention_bytes {
-            return;
+    /// Removes snapshots and segments until retention asks for nothing more. What does not go now goes later.
+    fn clean(&mut self, now_ms: TimestampMs) {
+        if let Err(error) = self.log.remove_expired_files(now_ms) {
+            tracing::warn!(%error, "files of the metadata log that were cut off stay");
         }
-        let now_ms = self.clock.wall_ms();
-        let trimmed = self
-            .log
-            .roll(now_ms)
-            .and_then(|()| self.log.advance_log_start(offset))
-            .and_then(|_| self.log.apply_retention(now_ms));
-        if let Err(error) = trimmed {
-            tracing::warn!(%error, "the metadata log keeps records that its snapshot covers");
+        while let Some(start) = self.retention.next_start(&self.kept, self.log.size_bytes(), now_ms) {
+            if let Err(error) = self.delete_before(start, now_ms) {
+                tracing::warn!(%error, "the metadata log keeps records that its snapshot covers");
+                return;
+            }
         }
+    }
+
+    /// Lets the log begin where a snapshot ends, unless somebody reads what lies before it, and removes older snapshots.
+    fn delete_before(&mut self, start: SnapshotId, now_ms: TimestampMs) -> io::Result<()> {
+        let offset = start.end_offset.min(self.unread_before).max(self.log.log_start_offset());
+        if self.retention.bytes.is_some_and(|most| self.log.size_bytes() > most) {
+            // The active segment alone may be larger than what is to be kept; only whole segments go.
+            self.log.roll(now_ms).map_err(io::Error::other)?;
+        }
+        self.log.set_high_watermark(self.log.high_watermark().max(offset));
+        self.log.advance_log_start(offset).map_err(io::Error::other)?;
+        self.log.apply_retention(now_ms).map_err(io::Error::other)?;
+        let disk = self.files.disk();
+        while let Some(oldest) = self.kept.first().filter(|kept| kept.id < start) {
+            snapshot::remove_file(disk.as_ref(), &self.directory, oldest.id)?;
+            tracing::info!(snapshot = %oldest.id, "a metadata snapshot past its retention was removed");
+            self.kept.remove(0);
+        }
+        Ok(())
     }
 }
