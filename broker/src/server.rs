@@ -189,6 +189,7 @@ async fn start_controller(config: &Config, seams: &Seams, storage: &Storage) -> 
             record_bytes: size(config.metadata.bytes_between_snapshots),
             interval_ms: size(config.metadata.snapshot_interval_max_ms),
         },
+        flushes: seams.metrics.flushes().clone(),
         clock: seams.clock.clone(),
         tasks: seams.tasks.clone(),
     };
@@ -313,7 +314,13 @@ fn show_series(node: &Arc<Node>, seams: &Seams, storage: &Storage) {
         image: node.image.clone(),
         partitions: node.partitions.clone(),
         groups: node.groups.clone(),
-        is_active_controller: Box::new(move || controller.leader() == Some(node_id)),
+        is_active_controller: Box::new({
+            let controller = controller.clone();
+            move || controller.leader() == Some(node_id)
+        }),
+        quorum: Box::new(move || controller.quorum()),
+        tasks: seams.tasks.clone(),
+        clock: seams.clock.clone(),
         min_insync_replicas: layers.number("min.insync.replicas").and_then(|n| usize::try_from(n).ok()).unwrap_or(1),
         granularity: Granularity::of(&layers.text("monedula.metrics.topic.granularity").unwrap_or_default()),
         disk: seams.files.disk().clone(),

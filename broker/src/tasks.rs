@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -86,6 +87,13 @@ impl Tasks {
     /// Runs work that waits for a disk, away from the async threads. It is not waited for at the stop.
     pub fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         self.inner.runtime.spawn_blocking(work);
+    }
+
+    /// How long the threads that run tasks have worked, all together, and how many they are.
+    pub fn worker_times(&self) -> (Duration, usize) {
+        let metrics = self.inner.runtime.metrics();
+        let workers = metrics.num_workers();
+        ((0..workers).map(|worker| metrics.worker_total_busy_duration(worker)).sum(), workers)
     }
 
     /// Tells every task to stop.

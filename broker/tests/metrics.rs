@@ -13,7 +13,9 @@ use cluster::records::{Endpoint, PartitionRecord, RegisterBrokerRecord, TopicRec
 use monedula::observe::cluster::{ClusterSource, Granularity, PartitionView};
 use monedula::observe::disks::{DiskSource, DiskView};
 use monedula::observe::groups::{CommittedView, GroupSource, GroupView};
-use monedula::observe::{BrokerState, Health, Metrics, TopicCounter};
+use monedula::observe::quorum::{QuorumSource, QuorumView};
+use monedula::observe::threads::{ThreadSource, WorkerTimes};
+use monedula::observe::{BrokerState, Health, Metrics, TopicCounter, Wait};
 
 const ONE: NodeId = NodeId(1);
 
@@ -44,18 +46,36 @@ fn partitions() -> Vec<PartitionView> {
         high_watermark,
         size_bytes: 4096,
         segments: 2,
+        producers: 4,
     };
     vec![view(0, 12), view(1, 10)]
 }
 
 fn groups() -> Vec<GroupView> {
-    let committed = |topic: &str, partition, offset| CommittedView { topic: topic.into(), partition, offset };
+    let unread_since_ms = Some(1_500);
+    let committed =
+        |topic: &str, partition, offset| CommittedView { topic: topic.into(), partition, offset, unread_since_ms };
     let offsets = vec![committed("orders", 0, 7), committed("orders", 1, 11), committed("elsewhere", 0, 5)];
     vec![GroupView { group: "billing".into(), members: 3, offsets }]
 }
 
+fn quorum() -> QuorumView {
+    QuorumView {
+        state: "leader",
+        epoch: 3,
+        leader: Some(ONE),
+        vote: Some(ONE),
+        high_watermark: 40,
+        log_end_offset: 41,
+        commits: 9,
+        commit_micros: 9_000,
+        failed: false,
+    }
+}
+
 fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
-    let metrics = Metrics::new(Arc::new(ManualClock::at(0)));
+    let clock = Arc::new(ManualClock::at(4_000));
+    let metrics = Metrics::new(clock.clone());
     let image = Arc::new(image());
     metrics.add_source(ClusterSource {
         node_id: ONE,
@@ -66,7 +86,18 @@ fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
         min_insync_replicas_default: 1,
         granularity,
     });
-    metrics.add_source(GroupSource { groups: Box::new(groups), partitions: Box::new(partitions), granularity });
+    metrics.add_source(GroupSource {
+        groups: Box::new(groups),
+        partitions: Box::new(partitions),
+        granularity,
+        clock: clock.clone(),
+    });
+    metrics.add_source(QuorumSource::new(clock.clone(), quorum));
+    metrics.add_source(ThreadSource::new(clock.clone(), || WorkerTimes { busy: Duration::ZERO, workers: 2 }));
+    metrics.flushes().record(Duration::from_millis(5));
+    let _fetch = metrics.wait(Wait::Fetch);
+    let mut queued = metrics.queued_requests();
+    queued.set(2);
     let disk = || DiskView { directory: "data".to_owned(), total_bytes: 100, free_bytes: 40 };
     metrics.add_source(DiskSource { read: Box::new(move || vec![disk()]), directories: 2 });
     let _open = metrics.connection_opened(&"PLAINTEXT".into());
@@ -78,8 +109,8 @@ fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
     metrics.topic("orders").add(TopicCounter::BytesIn, 9);
     let index = monedula::api::entry(18).unwrap().0;
     let mut timer = metrics.request_began(index, 4, 10, Duration::ZERO);
-    timer.handled(20);
-    timer.sent();
+    timer.handled(20, Duration::ZERO);
+    timer.sent(Duration::ZERO, Duration::ZERO);
     metrics.answered_with(index, 0);
     metrics.scrape().unwrap()
 }
@@ -144,6 +175,36 @@ kafka_network_requestmetrics_responsesendtimems{request="ApiVersions",quantile="
 kafka_network_requestmetrics_responsesendtimems_count{request="ApiVersions"} 1
 kafka_network_requestmetrics_requestbytes_total{request="ApiVersions"} 10
 kafka_network_requestmetrics_responsebytes_total{request="ApiVersions"} 20
+kafka_network_requestmetrics_remotetimems{request="ApiVersions",quantile="0.99"}
+kafka_network_requestmetrics_remotetimems_count{request="ApiVersions"} 1
+kafka_network_requestmetrics_responsequeuetimems{request="ApiVersions",quantile="0.99"}
+kafka_network_requestmetrics_responsequeuetimems_count{request="ApiVersions"} 1
+kafka_network_requestchannel_requestqueuesize 2
+kafka_network_socketserver_networkprocessoravgidle_percent 1
+kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent 1
+kafka_server_delayedoperationpurgatory_purgatorysize{delayedOperation="Fetch"} 1
+kafka_server_delayedoperationpurgatory_purgatorysize{delayedOperation="Produce"} 0
+kafka_server_delayedoperationpurgatory_purgatorysize{delayedOperation="Rebalance"} 0
+kafka_server_delayedoperationpurgatory_purgatorysize{delayedOperation="Heartbeat"} 3
+kafka_server_replicamanager_produceridcount 8
+kafka_server_replicamanager_isrshrinks_total 0
+kafka_server_replicamanager_isrexpands_total 0
+kafka_server_replicamanager_failedisrupdates_total 0
+kafka_controller_controllerstats_uncleanleaderelections_total 0
+kafka_controller_kafkacontroller_lastappliedrecordlagms 0
+kafka_controller_kafkacontroller_metadataerrorcount 0
+kafka_server_raftmetrics_current_state{current_state="leader"} 1
+kafka_server_raftmetrics_current_leader 1
+kafka_server_raftmetrics_current_epoch 3
+kafka_server_raftmetrics_current_vote 1
+kafka_server_raftmetrics_high_watermark 40
+kafka_server_raftmetrics_log_end_offset 41
+kafka_server_raftmetrics_append_records_rate
+kafka_server_raftmetrics_commit_latency_avg
+kafka_log_logflushstats_logflushrateandtimems{quantile="0.99"}
+kafka_log_logflushstats_logflushrateandtimems_count 1
+kafka_server_kafkaserver_linux_disk_read_bytes
+kafka_server_kafkaserver_linux_disk_write_bytes
 kafka_server_kafkaserver_brokerstate 3
 kafka_brokers 1
 kafka_broker_info{id="1",address="here:9092"} 1
@@ -160,6 +221,8 @@ kafka_consumergroup_current_offset{consumergroup="billing",topic="orders",partit
 kafka_consumergroup_current_offset_sum{consumergroup="billing",topic="orders"} 18
 kafka_consumergroup_lag{consumergroup="billing",topic="orders",partition="0"} 5
 kafka_consumergroup_lag{consumergroup="billing",topic="orders",partition="1"} 0
+monedula_consumer_group_lag_seconds{consumergroup="billing",topic="orders",partition="0"} 2.5
+monedula_consumer_group_lag_seconds{consumergroup="billing",topic="orders",partition="1"} 0
 kafka_consumergroup_lag_sum{consumergroup="billing",topic="orders"} 5
 process_cpu_seconds_total
 process_open_fds

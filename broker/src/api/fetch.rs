@@ -15,6 +15,7 @@ use partition_log::Bound;
 
 use super::fetch_read::{Limits, Read, read_all};
 use super::{Api, Context, Entry, Outcome};
+use crate::observe::Wait;
 use crate::runtime::fetch_sessions::{Kind, SessionError, Told, TopicKey, Wanted};
 use crate::runtime::partition::Waiter;
 use crate::wire::reply_frame::ReplyFrame;
@@ -56,8 +57,8 @@ impl Api for Fetch {
             max_wait: Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)),
             bound,
         };
-        let reads = read_or_wait(&ctx, &wanted, &limits).await;
-        Outcome::Reply(answer(&ctx, kind, uses_topic_ids, reads))
+        let (reads, waited) = read_or_wait(&ctx, &wanted, &limits).await;
+        Outcome::ReplyAfter(answer(&ctx, kind, uses_topic_ids, reads), waited)
     }
 
     fn encode(correlation_id: i32, version: i16, response: FetchResponse) -> Result<ReplyFrame, WireError> {
@@ -99,12 +100,22 @@ fn named_partitions(ctx: &Context, request: &FetchRequest, uses_topic_ids: bool)
     (wanted, forgotten)
 }
 
-/// Reads; when that gives less than the least that the client wants, waits for appends and reads again.
-async fn read_or_wait(ctx: &Context, wanted: &[Wanted], limits: &Limits) -> Vec<Read> {
+/// Reads; when that gives less than the least that the client wants, waits for appends and reads again. Tells how long it
+/// has waited.
+async fn read_or_wait(ctx: &Context, wanted: &[Wanted], limits: &Limits) -> (Vec<Read>, Duration) {
     let reads = read_all(ctx, wanted, limits).await;
     if limits.max_wait.is_zero() || wanted.is_empty() || is_enough(&reads, limits) {
-        return reads;
+        return (reads, Duration::ZERO);
     }
+    let begun = ctx.node.clock.monotonic();
+    wait_for_enough(ctx, &reads, limits).await;
+    let waited = ctx.node.clock.monotonic().saturating_sub(begun);
+    (read_all(ctx, wanted, limits).await, waited)
+}
+
+/// Waits until there is enough, or something else to tell, or no time left.
+async fn wait_for_enough(ctx: &Context, reads: &[Read], limits: &Limits) {
+    let _waiting = ctx.node.metrics.wait(Wait::Fetch);
     let deadline = tokio::time::Instant::now() + limits.max_wait;
     let waiter = Waiter::new();
     loop {
@@ -117,7 +128,7 @@ async fn read_or_wait(ctx: &Context, wanted: &[Wanted], limits: &Limits) -> Vec<
             && tokio::time::timeout_at(deadline, waiter.changed()).await.is_err();
         let available: u64 = reads.iter().map(|read| read.available(limits.bound)).sum();
         if timed_out || available >= limits.min_bytes.max(1) || reads.iter().any(Read::is_closed) {
-            return read_all(ctx, wanted, limits).await;
+            return;
         }
     }
 }

@@ -9,6 +9,7 @@ use kafka_protocol::messages::{ApiKey, JoinGroupRequest, JoinGroupResponse};
 use kafka_protocol::protocol::StrBytes;
 
 use super::{Api, Context, Entry, Outcome};
+use crate::observe::Wait;
 use crate::runtime::coordinator::{coordinator_code, group_code};
 use crate::security::{GroupId, Operation};
 use crate::wire::text::{kept, kept_option, message_text, message_text_option};
@@ -41,18 +42,24 @@ impl Api for JoinGroup {
         if join.group_id.is_empty() {
             return Outcome::Reply(refusal(ctx.version, request.member_id, group_code(&GroupError::InvalidGroupId)));
         }
+        let begun = ctx.node.clock.monotonic();
         let answer = match ctx.node.groups.group(&group) {
-            Ok(group) => group.join(join).await,
+            Ok(group) => {
+                let _waiting = ctx.node.metrics.wait(Wait::Rebalance);
+                group.join(join).await
+            }
             Err(error) => Err(error),
         };
-        Outcome::Reply(match answer {
+        let waited = ctx.node.clock.monotonic().saturating_sub(begun);
+        let response = match answer {
             Ok(Ok(joined)) => response(ctx.version, &joined),
             Ok(Err(JoinRefused { member_id, error })) => {
                 tracing::debug!(group = %&*request.group_id, member = %member_id, %error, "join refused");
                 refusal(ctx.version, message_text(&member_id), group_code(&error))
             }
             Err(error) => refusal(ctx.version, request.member_id, coordinator_code(&error)),
-        })
+        };
+        Outcome::ReplyAfter(response, waited)
     }
 }
 

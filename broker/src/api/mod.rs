@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use bytes::Bytes;
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
@@ -114,6 +115,8 @@ pub trait Api: 'static {
 pub enum Outcome<R> {
     /// The answer.
     Reply(R),
+    /// The answer, after so much time of waiting for what other clients do.
+    ReplyAfter(R, Duration),
     /// The client wants no answer (Produce with acks=0).
     Silent,
     /// The connection has to be closed, for this reason (Produce with acks=0 that failed).
@@ -146,8 +149,22 @@ pub struct Entry {
     run: fn(Context, Bytes, usize) -> Started,
 }
 
-/// A request under way: becomes the frame of its answer.
-pub type Running = Pin<Box<dyn Future<Output = Result<Option<ReplyFrame>, CloseReason>> + Send>>;
+/// A request under way.
+pub type Running = Pin<Box<dyn Future<Output = Finished> + Send>>;
+
+/// A request that was handled.
+pub struct Finished {
+    /// The frame of its answer, if it wants one.
+    pub frame: Result<Option<ReplyFrame>, CloseReason>,
+    /// Time of waiting for what other clients do.
+    pub waited: Duration,
+}
+
+impl From<Result<Option<ReplyFrame>, CloseReason>> for Finished {
+    fn from(frame: Result<Option<ReplyFrame>, CloseReason>) -> Finished {
+        Finished { frame, waited: Duration::ZERO }
+    }
+}
 
 /// A request that was decoded.
 pub struct Started {
@@ -229,20 +246,21 @@ fn run<A: Api>(ctx: Context, body: Bytes, cost_max: usize) -> Started {
     let correlation_id = ctx.correlation_id;
     let (request, cost) = match wire::decode_body::<A::Request>(body, version, cost_max) {
         Ok(decoded) => decoded,
-        Err(error) => return Started { running: Box::pin(std::future::ready(Err(error.into()))), cost: 0 },
+        Err(error) => return Started { running: Box::pin(std::future::ready(Err(error.into()).into())), cost: 0 },
     };
     let metrics = ctx.node.metrics.clone();
     let running = Box::pin(async move {
-        match A::handle(ctx, request).await {
-            Outcome::Reply(response) => {
-                if let Some((index, _)) = entry(A::KEY) {
-                    response.error_codes(&mut |code| metrics.answered_with(index, code));
-                }
-                Ok(Some(A::encode(correlation_id, version, response)?))
-            }
-            Outcome::Silent => Ok(None),
-            Outcome::Close(reason) => Err(CloseReason::BadRequest(reason)),
+        let (response, waited) = match A::handle(ctx, request).await {
+            Outcome::Reply(response) => (response, Duration::ZERO),
+            Outcome::ReplyAfter(response, waited) => (response, waited),
+            Outcome::Silent => return Ok(None).into(),
+            Outcome::Close(reason) => return Err(CloseReason::BadRequest(reason)).into(),
+        };
+        if let Some((index, _)) = entry(A::KEY) {
+            response.error_codes(&mut |code| metrics.answered_with(index, code));
         }
+        let frame = A::encode(correlation_id, version, response).map(Some).map_err(CloseReason::from);
+        Finished { frame, waited }
     });
     Started { running, cost }
 }

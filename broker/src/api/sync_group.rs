@@ -6,6 +6,7 @@ use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ApiKey, SyncGroupRequest, SyncGroupResponse};
 
 use super::{Api, Context, Entry, Outcome};
+use crate::observe::Wait;
 use crate::runtime::coordinator::{coordinator_code, group_code};
 use crate::security::{GroupId, Operation};
 use crate::wire::text::{kept, kept_option, message_text_option};
@@ -24,10 +25,12 @@ impl Api for SyncGroup {
     type Response = SyncGroupResponse;
 
     async fn handle(ctx: Context, request: SyncGroupRequest) -> Outcome<SyncGroupResponse> {
-        Outcome::Reply(match answer(&ctx, &request).await {
+        let begun = ctx.node.clock.monotonic();
+        let response = match answer(&ctx, &request).await {
             Ok(synced) => response(ctx.version, &synced),
             Err(code) => SyncGroupResponse::default().with_error_code(code),
-        })
+        };
+        Outcome::ReplyAfter(response, ctx.node.clock.monotonic().saturating_sub(begun))
     }
 }
 
@@ -55,6 +58,7 @@ async fn answer(ctx: &Context, request: &SyncGroupRequest) -> Result<Synced, i16
         return Err(ResponseError::InvalidGroupId.code());
     }
     let handle = ctx.node.groups.group(&group).map_err(|error| coordinator_code(&error))?;
+    let _waiting = ctx.node.metrics.wait(Wait::Rebalance);
     handle.sync(sync).await.map_err(|error| coordinator_code(&error))?.map_err(|error| group_code(&error))
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Clock;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -14,9 +15,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::budget::{ByteBudget, Charge};
 use super::frame::{FrameCutter, FrameError};
-use crate::api::{self, CloseReason, Context, Entry, Order, Started};
+use crate::api::{self, CloseReason, Context, Entry, Finished, Order, Started};
 use crate::node::Node;
-use crate::observe::RequestTimer;
+use crate::observe::{QueuedRequests, RequestTimer};
 use crate::security::Session;
 use crate::tasks::StopSignal;
 use crate::wire::reply_frame::ReplyFrame;
@@ -84,6 +85,7 @@ pub struct Connection<S> {
     growing: Charge,
     charged: usize,
     waiting: VecDeque<Waiting>,
+    queued: QueuedRequests,
     in_flight: FuturesOrdered<futures_util::future::BoxFuture<'static, Answered>>,
     in_flight_order: Order,
 }
@@ -95,6 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             cutter: FrameCutter::new(settings.frame_bytes_max),
             growing: budget.charge(),
             charged: 0,
+            queued: node.metrics.queued_requests(),
             stream,
             node,
             session,
@@ -129,12 +132,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             } else if self.waiting.is_empty() && self.in_flight_order == Order::Pipelined {
                 tokio::select! {
                     biased;
-                    Some(answered) = self.in_flight.next() => write_answers(&mut self.stream, &mut self.in_flight, answered).await,
+                    Some(answered) = self.in_flight.next() => write_answers(&mut self.stream, &*self.node.clock, &mut self.in_flight, answered).await,
                     read = read_frame_bytes(&mut self.stream, &mut self.cutter) => self.bytes_came(read).await,
                 }
             } else {
                 match self.in_flight.next().await {
-                    Some(answered) => write_answers(&mut self.stream, &mut self.in_flight, answered).await,
+                    Some(answered) => {
+                        write_answers(&mut self.stream, &*self.node.clock, &mut self.in_flight, answered).await
+                    }
                     None => Ok(()),
                 }
             };
@@ -184,7 +189,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
     async fn take_budget(&mut self, bytes: usize) -> Result<(), ConnectionEnd> {
         while !self.growing.try_grow(bytes) {
             match self.in_flight.next().await {
-                Some(answered) => write_answers(&mut self.stream, &mut self.in_flight, answered).await?,
+                Some(answered) => {
+                    write_answers(&mut self.stream, &*self.node.clock, &mut self.in_flight, answered).await?
+                }
                 None => {
                     let grown = tokio::time::timeout(STALLED_FRAME_TIMEOUT, self.growing.grow(bytes)).await;
                     return grown.map_err(|_| {
@@ -198,8 +205,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         Ok(())
     }
 
-    /// Starts waiting requests as far as their order allows.
+    /// Starts waiting requests as far as their order allows, and counts those that have to wait on.
     fn start_requests(&mut self) -> Result<(), ConnectionEnd> {
+        let started = self.start_those_whose_turn_it_is();
+        self.queued.set(self.waiting.len());
+        started
+    }
+
+    fn start_those_whose_turn_it_is(&mut self) -> Result<(), ConnectionEnd> {
         while let Some(Waiting { frame, .. }) = self.waiting.front() {
             let (api_key, version) =
                 head::peek_api(frame).ok_or_else(|| ConnectionEnd::BadRequest("the frame is too short".to_owned()))?;
@@ -248,7 +261,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             return Err(ConnectionEnd::BadRequest(wire::WireError::OverBudget.to_string()));
         }
         self.in_flight.push_back(Box::pin(async move {
-            let frame = running.await;
+            let mut timer = timer;
+            let Finished { frame, waited } = running.await;
+            timer.handled(frame_len(&frame), waited);
             Answered { frame, timer, _charge: charge }
         }));
         Ok(())
@@ -262,18 +277,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         version: i16,
         mut frame: Bytes,
         charge: Charge,
-        timer: RequestTimer,
+        mut timer: RequestTimer,
     ) -> Result<(), ConnectionEnd> {
         if entry.key != api::api_versions::ENTRY.key {
             return Err(ConnectionEnd::BadRequest(format!("{} version {version} is not served", entry.name)));
         }
         let head = head::read_head(&mut frame, false).map_err(|e| ConnectionEnd::BadRequest(e.to_string()))?;
         let frame = wire::encode_reply(head.correlation_id, 0, &api::api_versions::unsupported_version());
-        let answered = Answered {
-            frame: frame.map(|frame| Some(frame.into())).map_err(CloseReason::from),
-            timer,
-            _charge: charge,
-        };
+        let frame = frame.map(|frame| Some(frame.into())).map_err(CloseReason::from);
+        timer.handled(frame_len(&frame), Duration::ZERO);
+        let answered = Answered { frame, timer, _charge: charge };
         self.in_flight.push_back(Box::pin(std::future::ready(answered)));
         Ok(())
     }
@@ -287,17 +300,21 @@ async fn read_frame_bytes<S: AsyncRead + Unpin>(stream: &mut S, cutter: &mut Fra
     Ok(read)
 }
 
+fn frame_len(frame: &Result<Option<ReplyFrame>, CloseReason>) -> usize {
+    frame.as_ref().map_or(0, |frame| frame.as_ref().map_or(0, ReplyFrame::len))
+}
+
 /// Writes an answer together with those behind it that are ready.
 async fn write_answers<S: AsyncWrite + Unpin>(
     stream: &mut S,
+    clock: &dyn Clock,
     in_flight: &mut FuturesOrdered<futures_util::future::BoxFuture<'static, Answered>>,
     first: Answered,
 ) -> Result<(), ConnectionEnd> {
     let mut answered = Some(first);
     let mut batch: Option<ReplyFrame> = None;
     let mut timers = Vec::with_capacity(1);
-    while let Some(Answered { frame, mut timer, _charge }) = answered.take() {
-        timer.handled(frame.as_ref().map_or(0, |frame| frame.as_ref().map_or(0, ReplyFrame::len)));
+    while let Some(Answered { frame, timer, _charge }) = answered.take() {
         if let Some(frame) = frame.map_err(|reason| ConnectionEnd::BadRequest(reason.to_string()))? {
             match &mut batch {
                 None => batch = Some(frame),
@@ -309,11 +326,13 @@ async fn write_answers<S: AsyncWrite + Unpin>(
             answered = futures_util::FutureExt::now_or_never(in_flight.next()).flatten();
         }
     }
+    let turn = clock.monotonic();
     if let Some(batch) = batch {
         stream.write_all_buf(&mut batch.into_buf()).await?;
     }
+    let sent = clock.monotonic();
     for timer in timers {
-        timer.sent();
+        timer.sent(turn, sent);
     }
     Ok(())
 }

@@ -28,6 +28,8 @@ pub struct PartitionView {
     pub size_bytes: u64,
     /// Number of its segments.
     pub segments: usize,
+    /// Producers whose state it keeps.
+    pub producers: usize,
 }
 
 /// Finest series that are shown (`monedula.metrics.topic.granularity`).
@@ -80,6 +82,7 @@ impl Source for ClusterSource {
         let image = (self.image)();
         let views = (self.partitions)();
         self.replica_manager(&image, &views, families);
+        isr_changes(families);
         if self.granularity == Granularity::Partition {
             self.logs(&views, families);
             self.led_partitions(&image, &views, families);
@@ -141,6 +144,11 @@ impl ClusterSource {
                 "kafka_server_replicamanager_reassigningpartitions",
                 "Led partitions whose replicas are being moved",
                 reassigning,
+            ),
+            (
+                "kafka_server_replicamanager_produceridcount",
+                "Producers whose state the partitions of this node keep",
+                views.iter().map(|view| view.producers).sum(),
             ),
         ] {
             families.gauge(name, help).row(&[], value as f64);
@@ -220,6 +228,15 @@ impl ClusterSource {
         if !active {
             return;
         }
+        families
+            .gauge(
+                "kafka_controller_kafkacontroller_lastappliedrecordlagms",
+                "Milliseconds that the applied metadata is behind; 0 on the active controller",
+            )
+            .row(&[], 0.0);
+        families
+            .counter("kafka_controller_controllerstats_uncleanleaderelections_total", "Leaders that were not in sync")
+            .row(&[], 0.0);
         let partitions = || all_partitions(image).map(|(_, _, partition)| partition);
         let unfenced = image.brokers().filter(|broker| !broker.fenced).count();
         for (name, help, value) in [
@@ -257,6 +274,17 @@ impl ClusterSource {
                     .row(&[("topic", &topic.name)], topic.partitions().len() as f64);
             }
         }
+    }
+}
+
+/// A partition of one replica has nobody to leave its in-sync replicas or to come back to them, so that these stay zero.
+fn isr_changes(families: &mut Families) {
+    for (name, help) in [
+        ("kafka_server_replicamanager_isrshrinks_total", "Times that in-sync replicas became fewer"),
+        ("kafka_server_replicamanager_isrexpands_total", "Times that in-sync replicas became more"),
+        ("kafka_server_replicamanager_failedisrupdates_total", "Changes of in-sync replicas that were refused"),
+    ] {
+        families.counter(name, help).row(&[], 0.0);
     }
 }
 

@@ -3,10 +3,15 @@
 //! as hdrhistogram needs exclusive access to record and several times the memory, for a precision that no reader of
 //! these series has asked for.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base::Clock;
 use parking_lot::Mutex;
+
+use super::family::{Families, Source};
+use super::requests::QUANTILES;
 
 /// Buckets to a power of two.
 const STEPS: u64 = 8;
@@ -99,6 +104,26 @@ impl Snapshot {
             below += count;
         }
         MICROS_MAX as f64 / 1000.0
+    }
+}
+
+/// The series of the times of syncing logs, the metadata log among them (Kafka: LogFlushStats).
+pub(super) struct FlushSource {
+    pub(super) times: Arc<DurationHistogram>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Source for FlushSource {
+    fn collect(&self, families: &mut Families) {
+        let snapshot = self.times.snapshot(self.clock.monotonic());
+        let name = "kafka_log_logflushstats_logflushrateandtimems";
+        let family = families.gauge(name, "Milliseconds that a sync of a log took");
+        for (quantile, text) in QUANTILES {
+            family.row(&[("quantile", text)], snapshot.quantile_ms(quantile));
+        }
+        families
+            .counter("kafka_log_logflushstats_logflushrateandtimems_count", "Syncs of logs since the start")
+            .row(&[], snapshot.count as f64);
     }
 }
 

@@ -13,11 +13,17 @@ pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod process;
+pub mod quorum;
 pub mod requests;
+pub mod threads;
 pub mod topics;
+pub mod waits;
+pub mod window;
 
 pub use connections::OpenConnection;
 pub use family::{Families, Family, Source};
 pub use health::{BrokerState, Health};
+pub use histogram::DurationHistogram;
 pub use metrics::{Metrics, RequestTimer};
 pub use topics::{TopicCounter, TopicMetrics};
+pub use waits::{QueuedRequests, Wait, Waiting};

@@ -16,7 +16,7 @@ const ERROR_NAMES: &str = include_str!("data/errors.txt");
 /// Codes told apart: -1 to 254. Kafka 4.4 knows them up to 136.
 const ERROR_CODES: usize = 256;
 /// Quantiles shown, with their label as the rules of the JMX exporter write it.
-const QUANTILES: [(f64, &str); 6] =
+pub(super) const QUANTILES: [(f64, &str); 6] =
     [(0.50, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.99, "0.99"), (0.999, "0.999")];
 
 /// Where the time of a request goes.
@@ -26,14 +26,18 @@ pub(super) enum Span {
     Total,
     /// From its last byte read to its turn on its connection.
     Queue,
-    /// In the handler, waits for the log, for other requests' records and for time-outs included.
+    /// In the handler, waits for the log included, those of `Remote` not.
     Local,
-    /// From the answer ready, waiting for earlier answers of the connection, to handed to the socket.
+    /// In the handler, waiting for what other clients do: records to fetch, members of a group.
+    Remote,
+    /// From the answer ready, waiting for earlier answers of the connection, to its turn on the socket.
+    ResponseQueue,
+    /// From its turn on the socket to handed to it.
     Send,
 }
 
 /// Names of the quantiles and of their count, and help.
-const SPANS: [(Span, &str, &str, &str); 4] = [
+const SPANS: [(Span, &str, &str, &str); 6] = [
     (
         Span::Total,
         "kafka_network_requestmetrics_totaltimems",
@@ -50,13 +54,25 @@ const SPANS: [(Span, &str, &str, &str); 4] = [
         Span::Local,
         "kafka_network_requestmetrics_localtimems",
         "kafka_network_requestmetrics_localtimems_count",
-        "Milliseconds in the handler, waits included",
+        "Milliseconds in the handler, waits for other clients not included",
+    ),
+    (
+        Span::Remote,
+        "kafka_network_requestmetrics_remotetimems",
+        "kafka_network_requestmetrics_remotetimems_count",
+        "Milliseconds of waiting for what other clients do",
+    ),
+    (
+        Span::ResponseQueue,
+        "kafka_network_requestmetrics_responsequeuetimems",
+        "kafka_network_requestmetrics_responsequeuetimems_count",
+        "Milliseconds from answer ready to its turn on the socket",
     ),
     (
         Span::Send,
         "kafka_network_requestmetrics_responsesendtimems",
         "kafka_network_requestmetrics_responsesendtimems_count",
-        "Milliseconds from answer ready to answer sent",
+        "Milliseconds from its turn on the socket to answer sent",
     ),
 ];
 

@@ -1,19 +1,27 @@
 //! The owners' published state as metrics show it. Read at a scrape, on a thread that answers no requests.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use base::NodeId;
+use base::{Clock, NodeId, Offset, PartitionIndex, TimestampMs};
 use cluster::MetadataImage;
-use partition_log::Disk;
+use partition_log::{Access, Bound, Disk, LogReader, ReadRequest};
+use record_batch::{BatchHeader, HEADER_LEN, TimestampType};
 
 use super::coordinator::GroupCoordinator;
-use super::partition::Partitions;
+use super::partition::{Partition, Partitions};
 use crate::observe::Metrics;
 use crate::observe::cluster::{ClusterSource, Granularity, PartitionView};
 use crate::observe::disks::{DiskSource, DiskView};
 use crate::observe::groups::{CommittedView, GroupSource, GroupView};
+use crate::observe::quorum::{QuorumSource, QuorumView};
+use crate::observe::threads::{ThreadSource, WorkerTimes};
+use crate::tasks::Tasks;
+
+/// Batches of which a scrape reads the time, for the lag of groups in seconds; groups beyond that have none in that scrape.
+const LAG_READS_MAX: usize = 10_000;
 
 /// What the series are read from.
 pub struct Shown {
@@ -27,6 +35,12 @@ pub struct Shown {
     pub groups: Arc<GroupCoordinator>,
     /// Whether this node is the active controller.
     pub is_active_controller: Box<dyn Fn() -> bool + Send + Sync>,
+    /// This node's member of the metadata quorum.
+    pub quorum: Box<dyn Fn() -> QuorumView + Send + Sync>,
+    /// What runs the tasks of the node.
+    pub tasks: Tasks,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
     /// `min.insync.replicas` of the broker.
     pub min_insync_replicas: usize,
     /// `monedula.metrics.topic.granularity`.
@@ -41,7 +55,14 @@ pub struct Shown {
 pub fn show(metrics: &Metrics, shown: Shown) {
     let Shown { granularity, partitions, groups, image, disk, log_dirs, .. } = shown;
     metrics.set_granularity(granularity);
-    let (of_cluster, of_groups, offline) = (partitions.clone(), partitions.clone(), partitions);
+    let (of_cluster, of_groups, unread, offline) =
+        (partitions.clone(), partitions.clone(), partitions.clone(), partitions);
+    let (clock, tasks) = (shown.clock, shown.tasks);
+    metrics.add_source(QuorumSource::new(clock.clone(), shown.quorum));
+    metrics.add_source(ThreadSource::new(clock.clone(), move || {
+        let (busy, workers) = tasks.worker_times();
+        WorkerTimes { busy, workers }
+    }));
     metrics.add_source(ClusterSource {
         node_id: shown.node_id,
         image: Box::new(move || image.load_full()),
@@ -52,9 +73,10 @@ pub fn show(metrics: &Metrics, shown: Shown) {
         granularity,
     });
     metrics.add_source(GroupSource {
-        groups: Box::new(move || group_views(&groups)),
+        groups: Box::new(move || group_views(&groups, &unread)),
         partitions: Box::new(move || partition_views(&of_groups)),
         granularity,
+        clock,
     });
     let directories = log_dirs.len();
     metrics.add_source(DiskSource { read: Box::new(move || disk_views(disk.as_ref(), &log_dirs)), directories });
@@ -72,26 +94,56 @@ fn partition_views(partitions: &Partitions) -> Vec<PartitionView> {
             high_watermark: offsets.high_watermark,
             size_bytes: reader.size_bytes(),
             segments: reader.segment_count(),
+            producers: partition.producer_count(),
         }
     };
     partitions.all().into_iter().map(view).collect()
 }
 
-fn group_views(groups: &GroupCoordinator) -> Vec<GroupView> {
-    let view = |summary: coordinator::group::GroupSummary| GroupView {
+fn group_views(groups: &GroupCoordinator, partitions: &Partitions) -> Vec<GroupView> {
+    let held: HashMap<(Arc<str>, PartitionIndex), Arc<Partition>> =
+        partitions.all().into_iter().map(|found| ((found.topic().name.clone(), found.index()), found)).collect();
+    let mut reads_left = LAG_READS_MAX;
+    let mut unread_since_ms = |topic: &Arc<str>, index: PartitionIndex, offset: Offset| {
+        let partition = held.get(&(topic.clone(), index))?;
+        let offset = offset.max(partition.reader().log_start_offset());
+        if offset >= partition.reader().high_watermark() || reads_left == 0 {
+            return None;
+        }
+        reads_left -= 1;
+        batch_time_ms(partition.reader(), offset)
+    };
+    let mut view = |summary: coordinator::group::GroupSummary| GroupView {
         group: summary.group_id.clone(),
         members: summary.members,
         offsets: summary
             .offsets
             .into_iter()
             .map(|committed| CommittedView {
+                unread_since_ms: unread_since_ms(&committed.topic, committed.partition, committed.offset),
                 topic: committed.topic,
                 partition: committed.partition,
                 offset: committed.offset,
             })
             .collect(),
     };
-    groups.summaries_blocking().into_iter().map(view).collect()
+    groups.summaries_blocking().into_iter().map(&mut view).collect()
+}
+
+/// Time of the batch that holds an offset: that of its append where the broker notes it, or else the one that the producer
+/// gave to its first record. Reads the batch's header alone. Waits for the disk.
+fn batch_time_ms(reader: &LogReader, offset: Offset) -> Option<TimestampMs> {
+    let request = ReadRequest { offset, max_bytes: HEADER_LEN, min_one_batch: true, bound: Bound::HighWatermark };
+    let slice = reader.read_slice(&request, Access::Wait).ok()??;
+    let mut head = [0; HEADER_LEN];
+    slice.file.read_at(slice.position.position, &mut head).ok()?;
+    let header = BatchHeader::parse(&head).ok()?;
+    let time = match header.timestamp_type() {
+        TimestampType::CreateTime => header.base_timestamp,
+        TimestampType::LogAppendTime => header.max_timestamp,
+    };
+    // Records of old producers may have no time.
+    (time >= 0).then_some(time)
 }
 
 fn disk_views(disk: &dyn Disk, log_dirs: &[PathBuf]) -> Vec<DiskView> {

@@ -16,6 +16,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::{Clock, NodeId, TopicId};
@@ -29,9 +30,11 @@ use cluster::{DirectoryId, MetadataImage};
 use partition_log::FileCache;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::consensus::{Consensus, Leadership};
+use self::consensus::{Consensus, Leadership, QuorumCounters, Role};
 use self::owner::{Message, OwnerSettings};
 use self::store::{StoreError, StoreOptions, WeakStoreHandle};
+use crate::observe::DurationHistogram;
+use crate::observe::quorum::QuorumView;
 use crate::tasks::Tasks;
 
 pub use follower::MetadataFollower;
@@ -94,6 +97,8 @@ pub struct ControllerSettings {
     pub retention: Retention,
     /// When snapshots are made.
     pub snapshots: SnapshotRule,
+    /// Times of syncing a log.
+    pub flushes: Arc<DurationHistogram>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Starts background work.
@@ -107,6 +112,7 @@ pub struct ControllerHandle {
     messages: mpsc::Sender<Message>,
     images: watch::Receiver<Arc<MetadataImage>>,
     leadership: watch::Receiver<Leadership>,
+    counters: Arc<QuorumCounters>,
 }
 
 /// Opens the metadata log, joins the quorum and starts the controller.
@@ -121,6 +127,7 @@ pub async fn start(settings: ControllerSettings) -> Result<ControllerHandle, Con
         segment_bytes: settings.segment_bytes,
         segment_ms: settings.segment_ms,
         retention: settings.retention,
+        flushes: settings.flushes.clone(),
     };
     let opened = tokio::task::spawn_blocking(move || store::open(options)).await;
     let opened = opened.map_err(|_| ControllerError::Stopped)?.map_err(|error| ControllerError::Store(error.into()))?;
@@ -137,7 +144,7 @@ pub async fn start(settings: ControllerSettings) -> Result<ControllerHandle, Con
         tasks: settings.tasks.clone(),
     };
     let quorum = Arc::new(raft::start(member, opened).await?);
-    let (images, leadership) = (quorum.image(), quorum.leadership());
+    let (images, leadership, counters) = (quorum.image(), quorum.leadership(), quorum.counters());
     let owner = OwnerSettings {
         node_id: settings.node_id,
         settings: settings.settings,
@@ -146,7 +153,7 @@ pub async fn start(settings: ControllerSettings) -> Result<ControllerHandle, Con
         clock: settings.clock,
     };
     let messages = owner::start(owner, quorum, &settings.tasks);
-    Ok(ControllerHandle { node_id: settings.node_id, messages, images, leadership })
+    Ok(ControllerHandle { node_id: settings.node_id, messages, images, leadership, counters })
 }
 
 /// Has old snapshots and segments removed, as long as the metadata log is open.
@@ -223,6 +230,28 @@ impl ControllerHandle {
     /// The active controller, when this node knows it.
     pub fn leader(&self) -> Option<NodeId> {
         self.leadership.borrow().leader
+    }
+
+    /// This node's member of the quorum, as metrics show it.
+    pub fn quorum(&self) -> QuorumView {
+        let now = *self.leadership.borrow();
+        let state = match now.role {
+            Role::Follower => "follower",
+            Role::Candidate => "candidate",
+            Role::Leader => "leader",
+            Role::Observer => "observer",
+        };
+        QuorumView {
+            state,
+            epoch: now.epoch,
+            leader: now.leader,
+            vote: now.vote,
+            high_watermark: self.images.borrow().offset + 1,
+            log_end_offset: self.counters.log_end_offset.load(Ordering::Relaxed),
+            commits: self.counters.commits.load(Ordering::Relaxed),
+            commit_micros: self.counters.commit_micros.load(Ordering::Relaxed),
+            failed: now.failed,
+        }
     }
 
     /// Returns when the metadata log has failed on this node. What is on disk is then known by a new start only, so that

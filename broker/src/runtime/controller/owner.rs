@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::{Clock, NodeId, Offset};
@@ -13,7 +14,7 @@ use cluster::{MetadataImage, Record};
 use tokio::sync::{mpsc, oneshot};
 
 use super::ControllerError;
-use super::consensus::{Consensus, Leadership, Proposed};
+use super::consensus::{Consensus, Leadership, Proposed, QuorumCounters};
 use super::snapshots::{SinceSnapshot, SnapshotRule};
 use crate::tasks::{StopSignal, Tasks};
 
@@ -96,6 +97,7 @@ struct Ahead {
 struct Owner<Q> {
     settings: OwnerSettings,
     quorum: Arc<Q>,
+    counters: Arc<QuorumCounters>,
     under_way: mpsc::Sender<UnderWay>,
     /// None while this node does not lead, and after a failure until what is under way has ended.
     ahead: Option<Ahead>,
@@ -110,7 +112,8 @@ pub fn start<Q: Consensus>(settings: OwnerSettings, quorum: Arc<Q>, tasks: &Task
     let (failures, failed) = mpsc::channel(1);
     tasks.spawn_owner("controller-answers", finish_in_order(ending, failures));
     let snapshot_at = settings.clock.monotonic();
-    let owner = Owner { settings, quorum, under_way, ahead: None, snapshot_at };
+    let counters = quorum.counters();
+    let owner = Owner { settings, quorum, counters, under_way, ahead: None, snapshot_at };
     tasks.spawn_owner("controller", owner.run(inbox, failed, tasks.stop_signal()));
     messages
 }
@@ -227,8 +230,10 @@ impl<Q: Consensus> Owner<Q> {
     /// Every node makes snapshots of what it has applied, whoever leads.
     async fn snapshot_when_due(&mut self) {
         let now = self.settings.clock.monotonic();
-        let since =
-            SinceSnapshot { bytes: self.quorum.bytes_since_snapshot(), time: now.saturating_sub(self.snapshot_at) };
+        let since = SinceSnapshot {
+            bytes: self.counters.bytes_since_snapshot.load(Ordering::Relaxed),
+            time: now.saturating_sub(self.snapshot_at),
+        };
         if self.settings.snapshots.is_due(since) {
             self.snapshot_at = now;
             self.quorum.snapshot().await;

@@ -54,6 +54,7 @@ fn settings(disk: Arc<dyn Disk>, dir: &Path, tasks: &Tasks, sizes: Sizes) -> Con
         segment_bytes: 1 << 20,
         segment_ms: i64::MAX,
         retention: sizes.retention,
+        flushes: Arc::default(),
         snapshots: SnapshotRule { record_bytes: sizes.snapshot_bytes, interval_ms: 0 },
         clock: Arc::new(SystemClock::new()),
         tasks: tasks.clone(),

@@ -92,7 +92,10 @@ impl Keeper {
         let disk = settings.files.disk().clone();
         let paths: Vec<PathBuf> = settings.log_dirs.iter().map(|dir| dir.path.clone()).collect();
         let threads = (0..settings.threads.max(1))
-            .map(|_| LogThread::start(settings.clock.clone(), settings.tasks.clone()))
+            .map(|_| {
+                let flushes = settings.metrics.flushes().clone();
+                LogThread::start(settings.clock.clone(), settings.tasks.clone(), flushes)
+            })
             .collect::<std::io::Result<Vec<_>>>()?;
         let mut found = Found { dir_of: HashMap::new(), clean: Vec::new() };
         for (at, path) in paths.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! A topic and a partition as requests see them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use base::{LeaderEpoch, Offset, PartitionIndex, TopicId};
@@ -34,6 +34,7 @@ pub struct Partition {
     reader: LogReader,
     thread: LogThread,
     waiters: Waiters,
+    producer_count: AtomicUsize,
 }
 
 /// Records were not appended, or it is not known whether they were.
@@ -57,7 +58,16 @@ impl Partition {
         thread: LogThread,
     ) -> Self {
         let leader_epoch = AtomicI32::new(leader_epoch);
-        Partition { topic, index, leader_epoch, log_dir, reader, thread, waiters: Waiters::default() }
+        Partition {
+            topic,
+            index,
+            leader_epoch,
+            log_dir,
+            reader,
+            thread,
+            waiters: Waiters::default(),
+            producer_count: AtomicUsize::new(0),
+        }
     }
 
     /// The topic.
@@ -82,6 +92,15 @@ impl Partition {
 
     pub(super) fn set_leader_epoch(&self, epoch: LeaderEpoch) {
         self.leader_epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Number of producers whose state the log keeps.
+    pub fn producer_count(&self) -> usize {
+        self.producer_count.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_producer_count(&self, count: usize) {
+        self.producer_count.store(count, Ordering::Relaxed);
     }
 
     /// Index of the log directory in the order of `log.dirs`.

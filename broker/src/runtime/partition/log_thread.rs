@@ -19,6 +19,7 @@ pub(super) use care::Care;
 
 use super::appends::{AppendReply, Gathered, Pending};
 use super::live::{AppendFailure, Partition, PartitionKey, Topic};
+use crate::observe::DurationHistogram;
 use crate::tasks::Tasks;
 
 /// Messages that may wait for a log thread; a producer waits when it is reached.
@@ -65,7 +66,11 @@ impl LogThread {
     ///
     /// # Errors
     /// The system refused to start a thread.
-    pub(super) fn start(clock: Arc<dyn Clock>, tasks: Tasks) -> std::io::Result<LogThread> {
+    pub(super) fn start(
+        clock: Arc<dyn Clock>,
+        tasks: Tasks,
+        flushes: Arc<DurationHistogram>,
+    ) -> std::io::Result<LogThread> {
         let (sender, receiver) = mpsc::channel(QUEUE_LEN_MAX);
         let handle = LogThread { queue: sender };
         let owner = Owner {
@@ -73,6 +78,7 @@ impl LogThread {
             gathered: Gathered::default(),
             clock,
             tasks,
+            flushes,
             handle: handle.queue.downgrade(),
         };
         Tasks::spawn_owner_thread("log", move || owner.run(receiver))?;
@@ -150,6 +156,8 @@ struct Owner {
     gathered: Gathered,
     clock: Arc<dyn Clock>,
     tasks: Tasks,
+    /// Times of syncing a log.
+    flushes: Arc<DurationHistogram>,
     handle: mpsc::WeakSender<Message>,
 }
 
@@ -210,6 +218,7 @@ impl Owner {
         let outcomes: Vec<Result<Appended, AppendError>> = std::mem::take(results);
         // With one replica the log's end is on every in-sync replica at once.
         owned.log.set_high_watermark(owned.log.log_end_offset());
+        owned.partition.set_producer_count(owned.log.producer_count());
         let synced = if owned.log.needs_flush() { self.flush_after_append(key, now_ms) } else { Ok(()) };
         let Some(owned) = self.logs.get(&key) else { return };
         owned.partition.wake_waiters();
@@ -230,13 +239,15 @@ impl Owner {
         let Some(owned) = self.logs.get_mut(&key) else { return Ok(()) };
         if owned.log.unflushed_records() >= owned.log.config().flush_messages {
             owned.flushed_at_ms = now_ms;
-            return owned.log.flush().map(|_| ()).inspect_err(|error| report_failure(&owned.partition, error));
+            let flushed = timed(&*self.clock, &self.flushes, || owned.log.flush());
+            return flushed.map(|_| ()).inspect_err(|error| report_failure(&owned.partition, error));
         }
         match owned.log.begin_flush() {
             Ok(Some(job)) => {
                 let Some(queue) = self.handle.upgrade() else { return Ok(()) };
+                let (clock, flushes) = (self.clock.clone(), self.flushes.clone());
                 self.tasks.spawn_blocking(move || {
-                    let outcome = job.run();
+                    let outcome = timed(&*clock, &flushes, || job.run());
                     // A closed queue means that the node stops and has synced everything itself.
                     let _ = queue.blocking_send(Message::FlushEnded(key, outcome));
                 });
@@ -279,7 +290,8 @@ impl Owner {
             }
             Message::Flush(key, reply) => {
                 if let Some(owned) = self.logs.get_mut(&key) {
-                    let outcome = owned.log.flush().inspect_err(|error| report_failure(&owned.partition, error));
+                    let flushed = timed(&*self.clock, &self.flushes, || owned.log.flush());
+                    let outcome = flushed.inspect_err(|error| report_failure(&owned.partition, error));
                     let _ = reply.send(outcome);
                 }
             }
@@ -323,6 +335,7 @@ impl Owner {
             log.reader(),
             LogThread { queue },
         ));
+        partition.set_producer_count(log.producer_count());
         let end_at_retention = log.log_end_offset();
         let owned = OwnedLog { log, partition: partition.clone(), flushed_at_ms: now_ms, end_at_retention };
         self.logs.insert(partition.key(), owned);
@@ -338,6 +351,14 @@ impl Owner {
 fn delete_records(log: &mut Log, before: Offset) -> Result<Offset, LogError> {
     let before = if before == -1 { log.high_watermark() } else { before };
     log.advance_log_start(before)
+}
+
+/// Does work and notes how long it took.
+fn timed<T>(clock: &dyn Clock, times: &DurationHistogram, work: impl FnOnce() -> T) -> T {
+    let begun = clock.monotonic();
+    let done = work();
+    times.record(clock.monotonic().saturating_sub(begun));
+    done
 }
 
 fn report_failure(partition: &Partition, error: &LogError) {

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base::{Clock, NodeId, Offset, TimestampMs};
 use cluster::DirectoryId;
@@ -16,6 +17,7 @@ use openraft::{LogId, LogState, Membership, RaftLogId, RaftLogReader, StorageErr
 use parking_lot::Mutex;
 
 use super::types::{Content, Entry, Member, Types, epoch_of, log_id, voters_record};
+use crate::runtime::controller::consensus::QuorumCounters;
 use crate::runtime::controller::store::{Payload, QuorumState, StoreHandle, StoredBatch, batches};
 
 /// Bytes of batches that are kept in memory.
@@ -127,6 +129,7 @@ pub struct LogStore {
     entries: Arc<Mutex<Entries>>,
     vote: Option<Vote<NodeId>>,
     membership: Membership<NodeId, Member>,
+    counters: Arc<QuorumCounters>,
 }
 
 /// A reader.
@@ -137,14 +140,15 @@ pub struct LogView {
 }
 
 impl LogStore {
-    /// Goes on with what was found at the start.
+    /// Goes on with what was found at the start; `place` is the node and the directory of its log.
     pub fn new(
-        node_id: NodeId,
-        directory_id: DirectoryId,
+        place: (NodeId, DirectoryId),
         clock: Arc<dyn Clock>,
         store: StoreHandle,
         start: LogStart,
+        counters: Arc<QuorumCounters>,
     ) -> LogStore {
+        let (node_id, directory_id) = place;
         let first_index = start.purged.map_or(0, |purged| purged.index + 1);
         let mut entries =
             Entries { first_index, purged: start.purged, end_offset: start.end_offset, ..Entries::default() };
@@ -157,7 +161,9 @@ impl LogStore {
             entries.push(entry, &batch);
         }
         let vote = start.quorum_state.map(|state| vote_at_start(&state));
-        LogStore { node_id, directory_id, clock, store, entries: Arc::new(Mutex::new(entries)), vote, membership }
+        counters.log_end_offset.store(entries.end_offset, Ordering::Relaxed);
+        let entries = Arc::new(Mutex::new(entries));
+        LogStore { node_id, directory_id, clock, store, entries, vote, membership, counters }
     }
 
     /// True when this node is the whole quorum.
@@ -309,6 +315,7 @@ impl RaftLogStorage<Types> for LogStore {
             };
             entry.stored = Some(Arc::clone(&batch));
             written.push(batch.bytes.clone());
+            self.counters.log_end_offset.store(batch.last_offset + 1, Ordering::Relaxed);
             self.entries.lock().push(entry, &batch);
         }
         self.store.append(written, Box::new(|outcome| callback.log_io_completed(outcome))).await;
@@ -319,6 +326,7 @@ impl RaftLogStorage<Types> for LogStore {
         let offset = self.entries.lock().truncate(from.index);
         match offset {
             Some(offset) => {
+                self.counters.log_end_offset.store(offset, Ordering::Relaxed);
                 Ok(self.store.truncate(offset).await.map_err(|error| StorageIOError::write_logs(&error))?)
             }
             None => Ok(()),

@@ -7,7 +7,7 @@ mod types;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use base::{Clock, NodeId};
 use cluster::records::control::VotersRecord;
@@ -22,7 +22,7 @@ use self::network::NoPeers;
 use self::state_machine::{Applied, StateMachine, applied_of, image_of};
 use self::types::{Member, Proposal, Types, epoch_of, membership_of};
 use super::ControllerError;
-use super::consensus::{Consensus, Leadership, Proposed};
+use super::consensus::{Consensus, Leadership, Proposed, QuorumCounters, Role};
 use super::store::OpenedStore;
 use crate::tasks::Tasks;
 
@@ -54,7 +54,8 @@ pub struct MemberSettings {
 pub struct RaftMember {
     raft: Raft<Types>,
     image: watch::Receiver<Arc<MetadataImage>>,
-    bytes_since_snapshot: Arc<AtomicU64>,
+    clock: Arc<dyn Clock>,
+    counters: Arc<QuorumCounters>,
     leadership: watch::Receiver<Leadership>,
 }
 
@@ -83,12 +84,13 @@ pub async fn start(settings: MemberSettings, opened: OpenedStore) -> Result<Raft
         quorum_state: opened.quorum_state,
     };
     let store = opened.handle;
-    let mut log = LogStore::new(node_id, settings.directory_id, settings.clock.clone(), store.clone(), log_start);
+    let counters = Arc::new(QuorumCounters::default());
+    let place = (node_id, settings.directory_id);
+    let mut log = LogStore::new(place, settings.clock.clone(), store.clone(), log_start, counters.clone());
     let (published, image_seen) = watch::channel(Arc::new(image.clone()));
     let view = log.get_log_reader().await;
     let alone = log.is_only_voter();
-    let machine = StateMachine::new(image, applied, published, settings.clock.clone(), store, view);
-    let bytes_since_snapshot = machine.bytes_since_snapshot();
+    let machine = StateMachine::new(image, applied, published, settings.clock.clone(), store, view, counters.clone());
     let config = Arc::new(config().validate().map_err(|error| ControllerError::failed(&error))?);
     let raft = Raft::new(node_id, config, NoPeers, log, machine).await;
     let raft = raft.map_err(|error| ControllerError::failed(&error))?;
@@ -104,7 +106,7 @@ pub async fn start(settings: MemberSettings, opened: OpenedStore) -> Result<Raft
         // Nobody else can lead, so that there is nobody to wait for.
         raft.trigger().elect().await.map_err(|error| ControllerError::failed(&error))?;
     }
-    Ok(RaftMember { raft, image: image_seen, bytes_since_snapshot, leadership })
+    Ok(RaftMember { raft, image: image_seen, clock: settings.clock, counters, leadership })
 }
 
 fn config() -> Config {
@@ -136,6 +138,8 @@ fn follow_leadership(raft: &Raft<Types>, node_id: NodeId, tasks: &Tasks) -> watc
                 Leadership {
                     epoch: epoch_of(m.current_term),
                     leader: m.current_leader,
+                    role: role_of(m.state),
+                    vote: m.vote.leader_id().voted_for(),
                     ready_here,
                     failed: m.running_state.is_err(),
                 }
@@ -153,13 +157,28 @@ fn follow_leadership(raft: &Raft<Types>, node_id: NodeId, tasks: &Tasks) -> watc
     seen
 }
 
+fn role_of(state: ServerState) -> Role {
+    match state {
+        ServerState::Leader => Role::Leader,
+        ServerState::Candidate => Role::Candidate,
+        ServerState::Learner => Role::Observer,
+        ServerState::Follower | ServerState::Shutdown => Role::Follower,
+    }
+}
+
 impl Consensus for RaftMember {
     async fn propose(&self, records: Arc<[Record]>) -> Result<Proposed, ControllerError> {
+        let (clock, counters, proposed_at) = (self.clock.clone(), self.counters.clone(), self.clock.monotonic());
         let answer = self.raft.client_write_ff(Proposal(records)).await;
         let answer = answer.map_err(|error| ControllerError::failed(&error))?;
         Ok(Box::pin(async move {
             match answer.await {
-                Ok(Ok(applied)) => Ok(applied.data),
+                Ok(Ok(applied)) => {
+                    let micros = clock.monotonic().saturating_sub(proposed_at).as_micros();
+                    counters.commits.fetch_add(1, Ordering::Relaxed);
+                    counters.commit_micros.fetch_add(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::Relaxed);
+                    Ok(applied.data)
+                }
                 Ok(Err(ClientWriteError::ForwardToLeader(_))) => Err(ControllerError::NotController),
                 Ok(Err(error @ ClientWriteError::ChangeMembershipError(_))) => Err(ControllerError::failed(&error)),
                 Err(_) => Err(ControllerError::Stopped),
@@ -175,8 +194,8 @@ impl Consensus for RaftMember {
         self.image.clone()
     }
 
-    fn bytes_since_snapshot(&self) -> u64 {
-        self.bytes_since_snapshot.load(Ordering::Relaxed)
+    fn counters(&self) -> Arc<QuorumCounters> {
+        self.counters.clone()
     }
 
     async fn snapshot(&self) {

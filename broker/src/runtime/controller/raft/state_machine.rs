@@ -1,7 +1,7 @@
 //! The state machine: committed entries become the next image, which is published; the image becomes a snapshot.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use base::{Clock, NodeId, Offset, TimestampMs};
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::log_store::LogView;
 use super::types::{Content, Entry, Member, Types, epoch_of, membership_of, voters_record};
+use crate::runtime::controller::consensus::QuorumCounters;
 use crate::runtime::controller::store::{SnapshotContent, SnapshotId, StoreHandle, snapshot};
 
 type Stored = StoredMembership<NodeId, Member>;
@@ -47,8 +48,7 @@ struct Shared {
     store: StoreHandle,
     log: LogView,
     current: Arc<Mutex<Option<Snapshot<Types>>>>,
-    /// Bytes of the batches applied since the last snapshot was begun.
-    bytes_since_snapshot: Arc<AtomicU64>,
+    counters: Arc<QuorumCounters>,
 }
 
 impl StateMachine {
@@ -60,14 +60,10 @@ impl StateMachine {
         clock: Arc<dyn Clock>,
         store: StoreHandle,
         log: LogView,
+        counters: Arc<QuorumCounters>,
     ) -> StateMachine {
-        let shared = Shared { clock, store, log, current: Arc::default(), bytes_since_snapshot: Arc::default() };
+        let shared = Shared { clock, store, log, current: Arc::default(), counters };
         StateMachine { loader: Loader::new(image), applied, published, shared }
-    }
-
-    /// Bytes of the batches applied since the last snapshot was begun, now and later.
-    pub fn bytes_since_snapshot(&self) -> Arc<AtomicU64> {
-        self.shared.bytes_since_snapshot.clone()
     }
 
     fn apply_one(&mut self, entry: &Entry) -> Result<Offset, ReplayError> {
@@ -84,7 +80,7 @@ impl StateMachine {
         self.applied.log_id = Some(entry.log_id);
         if let Some(batch) = &entry.stored {
             self.applied.timestamp_ms = batch.timestamp_ms;
-            self.shared.bytes_since_snapshot.fetch_add(batch.bytes.len() as u64, Ordering::Relaxed);
+            self.shared.counters.bytes_since_snapshot.fetch_add(batch.bytes.len() as u64, Ordering::Relaxed);
         }
         Ok(offset)
     }
@@ -119,7 +115,7 @@ impl RaftStateMachine<Types> for StateMachine {
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
-        self.shared.bytes_since_snapshot.store(0, Ordering::Relaxed);
+        self.shared.counters.bytes_since_snapshot.store(0, Ordering::Relaxed);
         SnapshotBuilder {
             image: self.loader.latest().clone(),
             applied: self.applied.clone(),
@@ -153,7 +149,7 @@ impl RaftStateMachine<Types> for StateMachine {
             timestamp_ms: content.last_timestamp_ms,
         };
         self.loader.reset(image);
-        self.shared.bytes_since_snapshot.store(0, Ordering::Relaxed);
+        self.shared.counters.bytes_since_snapshot.store(0, Ordering::Relaxed);
         self.publish();
         *self.shared.current.lock() = Some(Snapshot { meta: meta.clone(), snapshot: bytes });
         Ok(())

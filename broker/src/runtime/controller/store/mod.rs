@@ -18,6 +18,8 @@ use partition_log::{
     Access, Bound, FileCache, Log, LogConfig, LogOptions, LogReader, OpenError, ReadError, ReadRequest,
 };
 
+use crate::observe::DurationHistogram;
+
 pub use batches::{BadBatch, Payload, StoredBatch};
 pub use quorum_state::QuorumState;
 pub use retention::{KeptSnapshot, Retention};
@@ -48,6 +50,8 @@ pub struct StoreOptions {
     pub segment_ms: i64,
     /// What is kept of log and snapshots.
     pub retention: Retention,
+    /// Times of syncing a log.
+    pub flushes: Arc<DurationHistogram>,
 }
 
 /// The directory as it was found.

@@ -14,6 +14,7 @@ use super::{
     KeptSnapshot, QuorumState, Retention, SnapshotId, StoreError, StoreOptions, StoredBatch, quorum_state,
     read_batches, snapshot,
 };
+use crate::observe::DurationHistogram;
 use crate::tasks::Tasks;
 
 /// Pieces of work that may wait for the thread.
@@ -121,6 +122,7 @@ struct Owner {
     files: Arc<FileCache>,
     clock: Arc<dyn Clock>,
     retention: Retention,
+    flushes: Arc<DurationHistogram>,
     /// Snapshots in the directory, oldest first.
     kept: Vec<KeptSnapshot>,
     /// Nobody reads what lies before it.
@@ -143,6 +145,7 @@ pub fn start(
         files: options.files.clone(),
         clock: options.clock.clone(),
         retention: options.retention,
+        flushes: options.flushes.clone(),
         kept,
         unread_before,
         scratch: AppendScratch::default(),
@@ -188,11 +191,18 @@ impl Owner {
                 Err(_) => break,
             }
         }
-        let outcome = outcome.and_then(|()| self.log.flush().map(|_| ()).map_err(io::Error::other));
+        let outcome = outcome.and_then(|()| self.flush());
         for done in group {
             done(outcome.as_ref().copied().map_err(|error| io::Error::other(error.to_string())));
         }
         rest
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let begun = self.clock.monotonic();
+        let flushed = self.log.flush().map(|_| ()).map_err(io::Error::other);
+        self.flushes.record(self.clock.monotonic().saturating_sub(begun));
+        flushed
     }
 
     fn write(&mut self, batches: &[Bytes]) -> io::Result<()> {

@@ -88,6 +88,7 @@ async fn a_snapshot_and_what_follows_it_make_the_same_image_as_the_whole_log() {
         segment_bytes: 1 << 20,
         segment_ms: i64::MAX,
         retention: sizes.retention,
+        flushes: Arc::default(),
     });
     let opened = opened.unwrap();
     let (id, content) = opened.snapshot.unwrap();

@@ -1,6 +1,6 @@
 //! What a log thread does for all its logs from time to time.
 
-use super::{Owner, report_failure};
+use super::{Owner, report_failure, timed};
 
 /// Work that is done for all logs from time to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +30,14 @@ impl Owner {
                 }),
                 Care::ExpiredProducers => {
                     owned.log.remove_expired_producers(now_ms);
+                    owned.partition.set_producer_count(owned.log.producer_count());
                     Ok(())
                 }
                 Care::Flush => {
                     let flush_ms = owned.partition.topic().config.load().flush_ms;
                     if owned.log.unflushed_records() > 0 && now_ms.saturating_sub(owned.flushed_at_ms) >= flush_ms {
                         owned.flushed_at_ms = now_ms;
-                        owned.log.flush().map(|_| ())
+                        timed(&*self.clock, &self.flushes, || owned.log.flush()).map(|_| ())
                     } else {
                         Ok(())
                     }
