@@ -168,6 +168,15 @@ mod tests {
     }
 
     #[test]
+    fn every_setting_is_explained_in_a_sentence() {
+        for kind in [ConfigKind::Broker, ConfigKind::Topic, ConfigKind::Group, ConfigKind::ClientMetrics] {
+            for setting in all(kind) {
+                assert!(setting.documentation.ends_with('.'), "{}: {}", setting.name, setting.documentation);
+            }
+        }
+    }
+
+    #[test]
     fn every_default_is_an_allowed_value() {
         for kind in [ConfigKind::Broker, ConfigKind::Topic, ConfigKind::Group, ConfigKind::ClientMetrics] {
             for setting in all(kind) {
