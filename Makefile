@@ -21,7 +21,7 @@ run: release ## build and start one node in ./data; stop it with Ctrl-C
 release:
 	cargo build --release --locked -p monedula
 
-test: ## everything that fits into half an hour; installs what it needs
+test: ## everything that fits into 45 minutes; installs what it needs
 	@echo "left to make test-long: $(LONG)"
 	.ci/test $(SUITES)
 

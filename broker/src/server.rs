@@ -86,11 +86,11 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
     // Sockets first: a port in use must not leave freshly formatted directories behind. Clients that connect from here
     // on wait in the backlog until the node is ready.
     let sockets = open_sockets(&config).await?;
-    let disk = seams.files.disk().clone();
-    let storage = storage::open(disk.as_ref(), &config, seams.clock.as_ref(), seams.entropy.as_ref())?;
     if let Some(address) = &config.http_listen {
         crate::observe::http::serve(address, seams.metrics.clone(), seams.health.clone(), &seams.tasks).await?;
     }
+    let disk = seams.files.disk().clone();
+    let storage = storage::open(disk.as_ref(), &config, seams.clock.as_ref(), seams.entropy.as_ref())?;
     let controller = start_controller(&config, &seams, &storage).await?;
     seams.health.set(BrokerState::Recovery);
     let broker_epoch = register(&config, &seams, &storage, &controller, &sockets).await?;
@@ -138,6 +138,7 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
     };
     stop(&seams, &controller, close).await;
     drop(storage);
+    tracing::info!("stopped");
     anyhow::ensure!(
         !failed,
         "the metadata log cannot be written; look at the disk of {}",

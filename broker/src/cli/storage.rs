@@ -69,7 +69,7 @@ pub(super) fn run(command: StorageCommand) -> anyhow::Result<()> {
             if info.problems.is_empty() {
                 Ok(())
             } else {
-                bail!("a node would not start on these directories as they are")
+                bail!("the directories are not formatted, or not usable as they are")
             }
         }
         StorageCommand::Format(arguments) => format(&arguments),

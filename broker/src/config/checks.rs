@@ -36,7 +36,8 @@ fn quorum(config: &Config) -> Result<(), ConfigError> {
     }
     require(config.roles.controller && config.roles.broker && voters.len() <= 1, || {
         format!(
-            "a node serves as broker and controller of its own cluster only so far; process.roles and {set} ask for more"
+            "a node serves as broker and controller of its own cluster only so far: set \
+             process.roles=broker,controller, and name no other node in {set}"
         )
     })
 }

@@ -92,12 +92,25 @@ pub enum Warning {
         /// Who set it.
         origin: Origin,
     },
+    /// One node cannot hold so many replicas of the offsets topic, which Kafka's default for a cluster asks for.
+    OffsetsReplication {
+        /// `offsets.topic.replication.factor`.
+        factor: i16,
+    },
 }
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Warning::Unknown { name, origin } => write!(f, "{name} ({origin}): no such setting, ignored"),
+            Warning::NotActedOn { name, origin } if name == "authorizer.class.name" => {
+                write!(f, "{name} ({origin}): accepted, but without effect yet: every client may do everything")
+            }
+            Warning::OffsetsReplication { factor } => write!(
+                f,
+                "offsets.topic.replication.factor is {factor}: one node cannot make __consumer_offsets like that, \
+                 and without it no group works; set it to 1"
+            ),
             Warning::NotActedOn { name, origin } => write!(f, "{name} ({origin}): accepted, but without effect yet"),
         }
     }
@@ -169,9 +182,13 @@ impl Config {
         resolve_placeholders(&mut settings, &inputs)?;
         fill_in(&mut settings, inputs.file.is_some())?;
         check_values(&settings)?;
-        let warnings = warnings(&settings);
+        let mut warnings = warnings(&settings);
         let config = Config::typed(settings, inputs.hostname, cluster_id_wanted)?;
         checks::check(&config)?;
+        let factor = config.offsets_topic.replication_factor;
+        if factor > 1 {
+            warnings.push(Warning::OffsetsReplication { factor });
+        }
         Ok((config, warnings))
     }
 
@@ -218,7 +235,8 @@ fn gather(inputs: &Inputs<'_>) -> Result<Settings, ConfigError> {
         settings.set(name, value, Origin::Environment);
     }
     for text in inputs.overrides {
-        let (name, value) = text.split_once('=').ok_or_else(|| ConfigError::Override { text: text.clone() })?;
+        let named = text.split_once('=').filter(|(name, _)| !name.trim().is_empty());
+        let (name, value) = named.ok_or_else(|| ConfigError::Override { text: text.clone() })?;
         settings.set(name.trim(), value, Origin::Override);
     }
     Ok(settings)
@@ -280,7 +298,9 @@ fn fill_in(settings: &mut Settings, has_file: bool) -> Result<(), ConfigError> {
         }
     }
     // Tools ask for either name (Kafka: AbstractKafkaConfig.populateSynonyms).
-    if let Some(id) = settings.get("node.id").map(str::to_owned) {
+    if let Some(id) = settings.get("node.id").map(str::to_owned)
+        && settings.get("broker.id").is_none_or(|set| set.trim() == "-1")
+    {
         settings.set("broker.id", id, Origin::BuiltIn);
     }
     Ok(())
@@ -293,7 +313,8 @@ fn listen_everywhere(advertised: &str) -> Option<String> {
 }
 
 fn check_values(settings: &Settings) -> Result<(), ConfigError> {
-    for (name, set) in settings.iter() {
+    // What was filled in comes from what somebody set, and the message is to name that.
+    for (name, set) in settings.iter().filter(|(_, set)| set.origin != Origin::BuiltIn) {
         if let Some(setting) = find(ConfigKind::Broker, without_listener_prefix(name).unwrap_or(name)) {
             setting.parse(&set.value).map_err(|invalid| {
                 let allowed = setting.rule.allowed();

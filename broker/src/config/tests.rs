@@ -87,7 +87,9 @@ fn an_unknown_key_and_one_without_effect_warn_once_each() {
         texts,
         [
             "no.such (a.yaml): no such setting, ignored",
-            "num.replica.fetchers (a.yaml): accepted, but without effect yet"
+            "num.replica.fetchers (a.yaml): accepted, but without effect yet",
+            "offsets.topic.replication.factor is 3: one node cannot make __consumer_offsets like that, and without it \
+             no group works; set it to 1"
         ]
     );
 }
@@ -101,6 +103,9 @@ fn a_bad_value_stops_the_start_with_key_value_and_what_is_allowed() {
         "--override: Invalid value 0 for configuration num.partitions: Value must be at least 1 (allowed: at least 1)"
     );
     assert_eq!(refused(&["num.partitions"]), "--override num.partitions: name=value is expected");
+    assert_eq!(refused(&["=1"]), "--override =1: name=value is expected");
+    assert!(refused(&["node.id=soon"]).starts_with("--override: Invalid value soon for configuration node.id: "));
+    assert!(refused(&["broker.id=soon"]).starts_with("--override: Invalid value soon for configuration broker.id: "));
 }
 
 #[test]

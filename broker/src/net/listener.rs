@@ -35,7 +35,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// The address is taken or not of this machine.
-    #[error("listener {name}: cannot listen on {address}: {source} (is another node running on this port?)")]
+    #[error("listener {name}: cannot listen on {address}: {source}{}", bind_hint(source))]
     Bind {
         /// Name of the listener.
         name: String,
@@ -44,6 +44,15 @@ pub enum ListenError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+fn bind_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => " (is another node running on this port?)",
+        io::ErrorKind::AddrNotAvailable => " (this machine does not have the address)",
+        io::ErrorKind::PermissionDenied => " (ports below 1024 need a privilege)",
+        _ => "",
+    }
 }
 
 /// Counts connections against `max.connections` and `max.connections.per.ip`.

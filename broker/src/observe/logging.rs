@@ -7,6 +7,8 @@ use tracing_subscriber::fmt;
 
 /// Level when nothing is set. The consensus library tells of every election step at `info`.
 const DEFAULT_FILTER: &str = "info,openraft=warn";
+/// Levels that Log4j has.
+const LOG4J_LEVELS: &str = "OFF, FATAL, ERROR, WARN, INFO, DEBUG, TRACE, ALL";
 
 /// The log cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -63,17 +65,21 @@ fn filter(variable: impl Fn(&str) -> Option<String>) -> Result<EnvFilter, Loggin
     let Some((variable, value)) = set("RUST_LOG").or_else(|| set("KAFKA_LOG4J_ROOT_LOGLEVEL")) else {
         return Ok(EnvFilter::new(DEFAULT_FILTER));
     };
-    let text = if variable == "RUST_LOG" { value.clone() } else { from_log4j(&value).to_owned() };
-    EnvFilter::try_new(&text).map_err(|error| LoggingError::Filter { variable, value, reason: error.to_string() })
+    let text = if variable == "RUST_LOG" { Some(value.as_str()) } else { from_log4j(&value) };
+    let parsed = text.ok_or_else(|| format!("one of {LOG4J_LEVELS} is expected"));
+    parsed
+        .and_then(|text| EnvFilter::try_new(text).map_err(|error| error.to_string()))
+        .map_err(|reason| LoggingError::Filter { variable, value: value.clone(), reason })
 }
 
-/// Levels of Log4j that have another name here; the others are passed on as they are.
-fn from_log4j(level: &str) -> &str {
+/// What a level of Log4j is here. A word that is none would be taken for the name of a module, and silence the log.
+fn from_log4j(level: &str) -> Option<&str> {
     match level.to_ascii_uppercase().as_str() {
-        "ALL" => "trace",
-        "FATAL" => "error",
-        "INFO" => DEFAULT_FILTER,
-        _ => level,
+        "ALL" => Some("trace"),
+        "FATAL" => Some("error"),
+        "INFO" => Some(DEFAULT_FILTER),
+        "OFF" | "ERROR" | "WARN" | "DEBUG" | "TRACE" => Some(level),
+        _ => None,
     }
 }
 
@@ -112,5 +118,7 @@ mod tests {
     fn a_value_that_is_no_filter_is_named() {
         let refused = filter_of(&[("RUST_LOG", "monedula=loud")]).unwrap_err();
         assert!(refused.starts_with("RUST_LOG=monedula=loud: "), "{refused}");
+        let refused = filter_of(&[("KAFKA_LOG4J_ROOT_LOGLEVEL", "loud")]).unwrap_err();
+        assert!(refused.starts_with("KAFKA_LOG4J_ROOT_LOGLEVEL=loud: one of OFF, FATAL"), "{refused}");
     }
 }

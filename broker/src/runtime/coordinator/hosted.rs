@@ -162,7 +162,9 @@ async fn make_topic(controller: &ControllerHandle, config: &InternalTopicConfig,
             for outcome in outcomes {
                 match outcome {
                     Ok(_) | Err(CreateTopicsError::Exists(_)) => {}
-                    Err(error) => tracing::error!(%error, "{GROUP_METADATA_TOPIC} cannot be made (offsets.topic.*)"),
+                    Err(error) => {
+                        tracing::error!(%error, "{GROUP_METADATA_TOPIC} cannot be made, and groups wait for it; look at offsets.topic.replication.factor")
+                    }
                 }
             }
         }

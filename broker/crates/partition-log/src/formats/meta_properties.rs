@@ -44,15 +44,15 @@ pub fn decode(content: &str) -> Result<MetaProperties, MalformedFile> {
     if version != &VERSION.to_string() {
         return Err(MalformedFile::Version { version: version.clone(), expected: VERSION });
     }
-    let malformed = |text: &str| MalformedFile::Line { line: text.to_owned() };
+    let malformed = |key: &str, value: &str| MalformedFile::Line { line: format!("{key}={value}") };
     let node_id = value("node.id")?;
     let directory_id = match values.get("directory.id") {
-        Some(id) => Some(id.parse().map_err(|_| malformed(id))?),
+        Some(id) => Some(id.parse().map_err(|_| malformed("directory.id", id))?),
         None => None,
     };
     Ok(MetaProperties {
         cluster_id: value("cluster.id")?.clone(),
-        node_id: NodeId(node_id.parse().map_err(|_| malformed(node_id))?),
+        node_id: NodeId(node_id.parse().map_err(|_| malformed("node.id", node_id))?),
         directory_id,
     })
 }
