@@ -11,6 +11,7 @@ use cluster::{ConfigResource, MetadataImage};
 
 use crate::config::Config;
 use crate::observe::Metrics;
+use crate::runtime::answer_bytes::AnswerBytes;
 use crate::runtime::controller::ControllerHandle;
 use crate::runtime::controller::store::batches::KRAFT_VERSION_LEVEL;
 use crate::runtime::coordinator::GroupCoordinator;
@@ -47,6 +48,8 @@ pub struct Node {
     pub groups: Arc<GroupCoordinator>,
     /// What clients have asked to be remembered of their fetches.
     pub fetch_sessions: FetchSessions,
+    /// Records that answers hold.
+    pub answer_bytes: AnswerBytes,
 }
 
 /// Features as ApiVersions tells them.

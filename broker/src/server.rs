@@ -21,9 +21,11 @@ use crate::config::{Config, GroupsConfig, Listener, SecurityProtocol};
 use crate::net::budget::ByteBudget;
 use crate::net::connection::ConnectionSettings;
 use crate::net::listener::{self, ConnectionCount, Shared};
+use crate::net::open_files::OpenFiles;
 use crate::node::Node;
 use crate::observe::cluster::Granularity;
 use crate::observe::{BrokerState, Health, Metrics};
+use crate::runtime::answer_bytes::{ANSWER_BYTES_MAX, AnswerBytes};
 use crate::runtime::controller::{
     self, ControllerHandle, ControllerSettings, MetadataFollower, Retention, SnapshotRule,
 };
@@ -36,10 +38,6 @@ use crate::security::Authorizer;
 use crate::storage::{self, Storage};
 use crate::tasks::Tasks;
 
-/// Files left for sockets and everything else when the cache of open segments takes its share.
-const FILES_KEPT_FREE: u64 = 512;
-/// Most segments kept open at once.
-const OPEN_SEGMENTS_MAX: u64 = 100_000;
 /// Changes of the metadata that may wait for the keeper.
 const CHANGES_WAITING_MAX: usize = 16;
 /// Longest wait for connections to end at the stop.
@@ -65,15 +63,14 @@ struct Seams {
 }
 
 impl Seams {
-    fn new(open_files_max: u64) -> Seams {
+    fn new(files: &OpenFiles) -> Seams {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let open_max = open_files_max.saturating_sub(FILES_KEPT_FREE).clamp(64, OPEN_SEGMENTS_MAX);
         Seams {
             metrics: Metrics::new(clock.clone()),
             clock,
             entropy: Arc::new(SystemEntropy),
-            files: FileCache::new(disk, usize::try_from(open_max).unwrap_or(usize::MAX)),
+            files: FileCache::new(disk, files.segments),
             tasks: Tasks::new(),
             health: Arc::default(),
         }
@@ -81,7 +78,8 @@ impl Seams {
 }
 
 async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
-    let seams = Seams::new(open_files_max);
+    let files = OpenFiles::share(open_files_max);
+    let seams = Seams::new(&files);
     seams.health.set(BrokerState::Starting);
     // Sockets first: a port in use must not leave freshly formatted directories behind. Clients that connect from here
     // on wait in the backlog until the node is ready.
@@ -117,6 +115,7 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
         partitions,
         groups,
         fetch_sessions: FetchSessions::new(usize::try_from(config.net.fetch_sessions_max).unwrap_or(0)),
+        answer_bytes: AnswerBytes::new(ANSWER_BYTES_MAX),
     });
     show_series(&node, &seams, &storage);
     seams.tasks.spawn_owner("metadata", follow_metadata(node.clone(), follower, changes));
@@ -129,7 +128,7 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
     ));
     controller.unfence(broker_epoch).await?;
     node.settled().await;
-    accept(&node, &seams, sockets);
+    accept(&node, &seams, sockets, files.connections);
     seams.health.set(BrokerState::Running);
     announce(&config, &storage);
     let failed = tokio::select! {
@@ -289,7 +288,7 @@ async fn follow_metadata(node: Arc<Node>, mut follower: MetadataFollower, change
     }
 }
 
-fn accept(node: &Arc<Node>, seams: &Seams, sockets: Vec<(Arc<str>, TcpListener)>) {
+fn accept(node: &Arc<Node>, seams: &Seams, sockets: Vec<(Arc<str>, TcpListener)>, connections_max: usize) {
     let net = &node.config.net;
     let idle = match net.connection_idle_max_ms {
         ms if ms < 0 => Duration::MAX,
@@ -298,8 +297,11 @@ fn accept(node: &Arc<Node>, seams: &Seams, sockets: Vec<(Arc<str>, TcpListener)>
     let shared = Shared {
         node: node.clone(),
         tasks: seams.tasks.clone(),
-        budget: ByteBudget::new(usize::try_from(net.queued_request_bytes_max).unwrap_or(usize::MAX)),
-        count: Arc::new(ConnectionCount::default()),
+        budget: ByteBudget::new(
+            usize::try_from(net.queued_request_bytes_max).unwrap_or(usize::MAX),
+            usize::try_from(net.request_bytes_max).unwrap_or(0),
+        ),
+        count: Arc::new(ConnectionCount::new(connections_max)),
         settings: ConnectionSettings { frame_bytes_max: usize::try_from(net.request_bytes_max).unwrap_or(0), idle },
     };
     for (name, socket) in sockets {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::TopicId;
-use base::topics::{GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC};
+use base::topics::{CLUSTER_METADATA_TOPIC, GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC};
 use cluster::controller::{CreateTopics, NewTopic};
 
 use crate::config::InternalTopicConfig;
@@ -12,8 +12,9 @@ use crate::node::Node;
 
 /// Has the controller make these topics, whose names are valid. A topic that is being made already is made once.
 pub fn begin(node: &Node, names: &[Arc<str>]) {
-    // Nothing coordinates share groups yet, so that nobody would own the records of their topic.
-    let made = names.iter().filter(|name| &***name != SHARE_GROUP_STATE_TOPIC);
+    // The log of the metadata is no topic, and its directory has that name. Nothing coordinates share groups yet, so that
+    // nobody would own the records of their topic.
+    let made = names.iter().filter(|name| ![CLUSTER_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC].contains(&&***name));
     let topics: Vec<NewTopic> = made.map(|name| new_topic(node, name)).collect();
     let accepted = topics.is_empty() || node.controller.submit(CreateTopics { topics, validate_only: false });
     if !accepted {

@@ -108,7 +108,10 @@ fn refused(version: i16, name: &StrBytes, refusal: &Refusal) -> CreatableTopicRe
 }
 
 fn created(ctx: &Context, name: &StrBytes, topic: &CreatedTopic) -> CreatableTopicResult {
-    let result = CreatableTopicResult::default().with_name(name.clone().into()).with_topic_id(topic.id.0);
+    let result = CreatableTopicResult::default()
+        .with_name(name.clone().into())
+        .with_topic_id(topic.id.0)
+        .with_error_message(None);
     if ctx.version < CONFIGS_MIN {
         return result;
     }

@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use base::TopicId;
+use bytes::Bytes;
+use indexmap::IndexMap;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, FetchableTopicResponse, PartitionData,
@@ -49,20 +51,26 @@ impl Api for Fetch {
             Ok(begun) => begun,
             Err(error) => return Outcome::Reply(FetchResponse::default().with_error_code(session_error(error).code())),
         };
-        let bound =
-            if request.isolation_level == READ_COMMITTED { Bound::LastStableOffset } else { Bound::HighWatermark };
-        let limits = Limits {
-            min_bytes: u64::try_from(request.min_bytes).unwrap_or(0),
-            max_bytes: request.max_bytes.min(ctx.node.config.net.fetch_bytes_max).try_into().unwrap_or(0),
-            max_wait: Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)),
-            bound,
-        };
+        let limits = limits(&request, ctx.node.config.net.fetch_bytes_max);
         let (reads, waited) = read_or_wait(&ctx, &wanted, &limits).await;
         Outcome::ReplyAfter(answer(&ctx, kind, uses_topic_ids, reads), waited)
     }
 
     fn encode(correlation_id: i32, version: i16, response: FetchResponse) -> Result<ReplyFrame, WireError> {
         wire::fetch_reply::encode(correlation_id, version, response)
+    }
+}
+
+/// What bounds a Fetch on a node that answers with at most `fetch_bytes_max` bytes of records.
+fn limits(request: &FetchRequest, fetch_bytes_max: i32) -> Limits {
+    let committed_only = request.isolation_level == READ_COMMITTED;
+    let max_bytes = request.max_bytes.min(fetch_bytes_max);
+    Limits {
+        // Nobody waits for more than the answer may hold (Kafka: KafkaApis.handleFetchRequest).
+        min_bytes: u64::try_from(request.min_bytes.min(max_bytes)).unwrap_or(0),
+        max_bytes: usize::try_from(max_bytes).unwrap_or(0),
+        max_wait: Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)),
+        bound: if committed_only { Bound::LastStableOffset } else { Bound::HighWatermark },
     }
 }
 
@@ -80,16 +88,20 @@ fn named_partitions(ctx: &Context, request: &FetchRequest, uses_topic_ids: bool)
     let key = |name: &StrBytes, id: uuid::Uuid| {
         if uses_topic_ids { TopicKey::Id(TopicId(id)) } else { TopicKey::Name(ctx.node.partitions.shared_name(name)) }
     };
-    let mut wanted = Vec::new();
+    // A partition that is named twice is read once, as it was named last (Kafka: FetchRequest.toPartitionDataMap).
+    let mut wanted = IndexMap::new();
     for topic in &request.topics {
         let topic_key = key(&topic.topic, topic.topic_id);
-        wanted.extend(topic.partitions.iter().map(|partition| Wanted {
-            topic: topic_key.clone(),
-            partition: partition.partition,
-            fetch_offset: partition.fetch_offset,
-            max_bytes: partition.partition_max_bytes,
-            current_leader_epoch: partition.current_leader_epoch,
-            last_fetched_epoch: partition.last_fetched_epoch,
+        wanted.extend(topic.partitions.iter().map(|partition| {
+            let wanted = Wanted {
+                topic: topic_key.clone(),
+                partition: partition.partition,
+                fetch_offset: partition.fetch_offset,
+                max_bytes: partition.partition_max_bytes,
+                current_leader_epoch: partition.current_leader_epoch,
+                last_fetched_epoch: partition.last_fetched_epoch,
+            };
+            ((topic_key.clone(), partition.partition), wanted)
         }));
     }
     let mut forgotten = Vec::new();
@@ -97,16 +109,18 @@ fn named_partitions(ctx: &Context, request: &FetchRequest, uses_topic_ids: bool)
         let topic_key = key(&topic.topic, topic.topic_id);
         forgotten.extend(topic.partitions.iter().map(|partition| (topic_key.clone(), *partition)));
     }
-    (wanted, forgotten)
+    (wanted.into_values().collect(), forgotten)
 }
 
 /// Reads; when that gives less than the least that the client wants, waits for appends and reads again. Tells how long it
 /// has waited.
 async fn read_or_wait(ctx: &Context, wanted: &[Wanted], limits: &Limits) -> (Vec<Read>, Duration) {
-    let reads = read_all(ctx, wanted, limits).await;
+    let mut reads = read_all(ctx, wanted, limits).await;
     if limits.max_wait.is_zero() || wanted.is_empty() || is_enough(&reads, limits) {
         return (reads, Duration::ZERO);
     }
+    // They are read again, and would only fill the memory until then.
+    reads.iter_mut().for_each(|read| read.records = Bytes::new());
     let begun = ctx.node.clock.monotonic();
     wait_for_enough(ctx, &reads, limits).await;
     let waited = ctx.node.clock.monotonic().saturating_sub(begun);
@@ -133,9 +147,12 @@ async fn wait_for_enough(ctx: &Context, reads: &[Read], limits: &Limits) {
     }
 }
 
+/// True if the answer can go out now. A partition that is not here does not hurry the others, or a client that has not
+/// heard of its deletion yet would ask again without a pause (Kafka: KafkaApis.handleFetchRequest sets them apart).
 fn is_enough(reads: &[Read], limits: &Limits) -> bool {
     let bytes: u64 = reads.iter().map(|read| read.records.len() as u64).sum();
-    bytes >= limits.min_bytes || reads.iter().any(|read| read.error.is_some() || read.diverging.is_some())
+    let is_news = |read: &Read| (read.error.is_some() && !read.is_unknown()) || read.diverging.is_some();
+    bytes >= limits.min_bytes || reads.iter().any(is_news) || reads.iter().all(Read::is_unknown)
 }
 
 fn answer(ctx: &Context, kind: Kind, uses_topic_ids: bool, reads: Vec<Read>) -> FetchResponse {
@@ -151,25 +168,26 @@ fn answer(ctx: &Context, kind: Kind, uses_topic_ids: bool, reads: Vec<Read>) -> 
         }
         Kind::Continue(id) => (id, Some(ctx.node.fetch_sessions.news(id, &told))),
     };
-    let mut topics: Vec<FetchableTopicResponse> = Vec::new();
-    let mut keys: Vec<TopicKey> = Vec::new();
-    for (at, read) in reads.into_iter().enumerate() {
-        if news.as_ref().is_some_and(|news| !news[at]) {
-            continue;
-        }
-        // Partitions of a topic nearly always stand next to each other.
-        let known = keys.iter().rposition(|key| *key == read.wanted.topic);
-        let index = known.unwrap_or_else(|| {
-            keys.push(read.wanted.topic.clone());
-            topics.push(topic_response(&read.wanted.topic));
-            keys.len() - 1
-        });
-        topics[index].partitions.push(partition_data(ctx.version, read));
-    }
+    let told = reads.into_iter().enumerate().filter(|(at, _)| news.as_ref().is_none_or(|news| news[*at]));
+    let topics = by_topic(ctx.version, told.map(|(_, read)| read));
     if ctx.version < SESSION_VERSION {
         return FetchResponse::default().with_responses(topics);
     }
     FetchResponse::default().with_session_id(session_id).with_responses(topics)
+}
+
+/// Partitions under their topics, in the order in which the topics first come.
+fn by_topic(version: i16, reads: impl Iterator<Item = Read>) -> Vec<FetchableTopicResponse> {
+    // An answer may name as many topics as fit a request, so that each is found without a look at all of them.
+    let mut topics: IndexMap<TopicKey, FetchableTopicResponse> = IndexMap::new();
+    for read in reads {
+        let topic = match topics.get_mut(&read.wanted.topic) {
+            Some(topic) => topic,
+            None => topics.entry(read.wanted.topic.clone()).or_insert_with_key(topic_response),
+        };
+        topic.partitions.push(partition_data(version, read));
+    }
+    topics.into_values().collect()
 }
 
 fn topic_response(key: &TopicKey) -> FetchableTopicResponse {

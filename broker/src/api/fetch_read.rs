@@ -16,6 +16,10 @@ use crate::runtime::partition::{LookupError, Partition};
 use crate::security::{Operation, TopicName};
 use crate::tasks::Tasks;
 
+/// Most bytes that are read without leaving the thread that answers requests; what clients ask of a partition by default
+/// (`max.partition.fetch.bytes`).
+const READ_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
+
 /// What bounds a Fetch.
 pub struct Limits {
     /// Least bytes before it is answered.
@@ -85,6 +89,12 @@ impl Read {
         }
     }
 
+    /// True if the partition is not one that this client can read here.
+    pub fn is_unknown(&self) -> bool {
+        use ResponseError::{TopicAuthorizationFailed, UnknownTopicId, UnknownTopicOrPartition};
+        matches!(self.error, Some(UnknownTopicOrPartition | UnknownTopicId | TopicAuthorizationFailed))
+    }
+
     /// True when the partition was deleted meanwhile.
     pub fn is_closed(&self) -> bool {
         self.partition.as_ref().is_some_and(|partition| partition.reader().is_closed())
@@ -127,15 +137,12 @@ async fn read_partition(ctx: &Context, wanted: &Wanted, limits: &Limits, left: u
         let offsets = Some(partition.reader().offsets());
         return Read { diverging: Some(end), offsets, partition: Some(partition), ..Read::empty(wanted.clone()) };
     }
-    let request = ReadRequest {
-        offset: wanted.fetch_offset,
-        max_bytes: usize::try_from(wanted.max_bytes).unwrap_or(0).min(left),
-        min_one_batch,
-        bound: limits.bound,
-    };
+    let held = ctx.node.answer_bytes.take(usize::try_from(wanted.max_bytes).unwrap_or(0).min(left));
+    let request =
+        ReadRequest { offset: wanted.fetch_offset, max_bytes: held.bytes(), min_one_batch, bound: limits.bound };
     let read = match read_records(&partition, request).await {
         Ok((result, aborted)) => Read {
-            records: result.records,
+            records: held.by(result.records),
             offsets: Some(result.offsets),
             position: result.position,
             aborted,
@@ -159,10 +166,27 @@ fn diverging(partition: &Partition, wanted: &Wanted) -> Option<EpochEnd> {
     (end.epoch < wanted.last_fetched_epoch || end.end_offset < wanted.fetch_offset).then_some(end)
 }
 
+/// True if the read would copy so much that other connections had to wait for it, though it is all in memory.
+fn takes_long(partition: &Partition, request: &ReadRequest) -> bool {
+    if request.max_bytes <= READ_AT_ONCE_BYTES_MAX {
+        return false;
+    }
+    // The place of the first batch, without its records.
+    let place = ReadRequest { max_bytes: 1, min_one_batch: false, ..*request };
+    let found = partition.reader().read(&place, Access::NoWait);
+    let position = found.ok().and_then(|result| result.position);
+    position.is_some_and(|at| partition.reader().bytes_from(&at, request.bound) > READ_AT_ONCE_BYTES_MAX as u64)
+}
+
 type WithAborted = (ReadResult, Option<Vec<AbortedTxn>>);
 
 async fn read_records(partition: &Partition, request: ReadRequest) -> Result<WithAborted, ResponseError> {
-    let outcome = match partition.reader().read(&request, Access::NoWait) {
+    let at_once = if takes_long(partition, &request) {
+        Err(ReadError::WouldBlock)
+    } else {
+        partition.reader().read(&request, Access::NoWait)
+    };
+    let outcome = match at_once {
         Err(ReadError::WouldBlock) => {
             let reader = partition.reader().clone();
             let waited = Tasks::run_aside(move || reader.read(&request, Access::Wait)).await;

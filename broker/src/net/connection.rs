@@ -169,6 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         }
         let buffered = self.cutter.buffered();
         if buffered > SMALL_FRAME_BYTES && buffered > self.charged {
+            self.growing.is_of_large_request();
             self.take_budget(buffered - self.charged).await?;
             self.charged = buffered;
         }
@@ -255,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             version,
             correlation_id: head.correlation_id,
         };
-        let Started { running, cost } = entry.run(ctx, frame, self.budget.available());
+        let Started { running, cost } = entry.run(ctx, frame, charge.available());
         if !charge.try_grow(cost) {
             // Another connection took what was free while this request was decoded.
             return Err(ConnectionEnd::BadRequest(wire::WireError::OverBudget.to_string()));

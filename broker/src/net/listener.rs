@@ -55,9 +55,9 @@ fn bind_hint(source: &io::Error) -> &'static str {
     }
 }
 
-/// Counts connections against `max.connections` and `max.connections.per.ip`.
-#[derive(Default)]
+/// Counts connections against `max.connections`, `max.connections.per.ip` and the files that the process may open.
 pub struct ConnectionCount {
+    open_max: usize,
     by_ip: Mutex<HashMap<IpAddr, usize>>,
 }
 
@@ -68,10 +68,16 @@ struct Counted {
 }
 
 impl ConnectionCount {
+    /// No connection yet, and never more than `open_max`.
+    pub fn new(open_max: usize) -> Self {
+        ConnectionCount { open_max, by_ip: Mutex::default() }
+    }
+
     fn try_add(self: &Arc<Self>, ip: IpAddr, node: &Node) -> Option<Counted> {
         let (max, max_per_ip) = node.connection_limits(ip);
         let mut by_ip = self.by_ip.lock();
-        if by_ip.values().sum::<usize>() >= max || by_ip.get(&ip).copied().unwrap_or(0) >= max_per_ip {
+        if by_ip.values().sum::<usize>() >= max.min(self.open_max) || by_ip.get(&ip).copied().unwrap_or(0) >= max_per_ip
+        {
             return None;
         }
         *by_ip.entry(ip).or_default() += 1;
@@ -179,7 +185,7 @@ pub async fn accept_loop(name: Arc<str>, listener: TcpListener, shared: Shared) 
 
 fn accept(name: &Arc<str>, stream: TcpStream, peer: SocketAddr, shared: &Shared) {
     let Some(counted) = shared.count.try_add(peer.ip(), &shared.node) else {
-        tracing::info!(listener = %name, %peer, "connection closed: max.connections or max.connections.per.ip is reached");
+        tracing::info!(listener = %name, %peer, "connection closed: max.connections, max.connections.per.ip or what the limit of open files allows is reached");
         return;
     };
     // Answers are written whole, so that waiting to fill a packet would only delay them.

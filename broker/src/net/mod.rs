@@ -5,3 +5,4 @@ pub mod budget;
 pub mod connection;
 pub mod frame;
 pub mod listener;
+pub mod open_files;

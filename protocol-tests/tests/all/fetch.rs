@@ -248,3 +248,43 @@ fn a_waiting_fetch_ends_when_its_topic_is_deleted() {
     let answer = waiting.receive::<FetchRequest>(12, id, Duration::from_secs(15));
     assert!(answer.responses.len() <= 1);
 }
+
+#[test]
+fn nobody_waits_for_more_bytes_than_the_answer_may_hold() {
+    let mut client = Broker::shared().client();
+    let topic = fresh_topic(&mut client, &[]);
+    append_singles(&mut client, &topic, 3);
+    let start = Instant::now();
+    let request = fetch_request(&[(&topic, 0, 0)]).with_max_wait_ms(MAX_WAIT_MS);
+    assert!(sizes(&mut client, &request.with_min_bytes(i32::MAX).with_max_bytes(80))[0] > 0);
+    assert!(start.elapsed() < WOKEN, "max_bytes are there");
+}
+
+#[test]
+fn a_partition_that_is_not_there_does_not_hurry_the_others() {
+    let mut client = Broker::shared().client();
+    let topic = fresh_topic(&mut client, &[]);
+    let start = Instant::now();
+    let request = fetch_request(&[(&topic, 7, 0), ("no-such-topic", 0, 0), (&topic, 0, 0)]).with_max_wait_ms(400);
+    let answer = client.call(12, &request.with_min_bytes(1));
+    assert!(start.elapsed() >= Duration::from_millis(390), "a client that has not heard of the deletion would spin");
+    let parts = answer.responses.iter().flat_map(|t| t.partitions.iter().map(|p| (&*t.topic.0, p)));
+    let mut codes: Vec<_> = parts.map(|(name, p)| (name == topic, p.partition_index, p.error_code)).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [(false, 0, 3), (true, 0, 0), (true, 7, 3)]);
+    let start = Instant::now();
+    let alone = fetch_request(&[(&topic, 7, 0)]).with_max_wait_ms(MAX_WAIT_MS).with_min_bytes(1);
+    client.call(12, &alone);
+    assert!(start.elapsed() < WOKEN, "there is nothing to wait for");
+}
+
+#[test]
+fn a_partition_named_twice_is_read_once_as_it_was_named_last() {
+    let mut client = Broker::shared().client();
+    let topic = fresh_topic(&mut client, &[]);
+    append_singles(&mut client, &topic, 3);
+    let answer = client.call(12, &fetch_request(&[(&topic, 0, 0), (&topic, 0, 2)]));
+    let parts: Vec<_> = answer.responses.iter().flat_map(|t| &t.partitions).collect();
+    let offsets: Vec<i64> = parts.iter().flat_map(|p| parse(&record_bytes(p))).map(|b| b.base_offset).collect();
+    assert_eq!((parts.len(), offsets), (1, vec![2]));
+}

@@ -95,6 +95,19 @@ fn bl_067_auto_creation_follows_the_clients_flag() {
 }
 
 #[test]
+fn the_log_of_the_metadata_is_not_made_a_topic() {
+    let mut client = Broker::shared().client();
+    let topic = unique("auto");
+    ask(&mut client, 12, "__cluster_metadata", true);
+    // What is asked for later is made later.
+    eventually("the topic is made", SOON, || {
+        (ask(&mut client, 12, &topic, true).topics[0].error_code == codes::NONE).then_some(())
+    });
+    let answer = ask(&mut client, 12, "__cluster_metadata", false);
+    assert_eq!(answer.topics[0].error_code, codes::UNKNOWN_TOPIC_OR_PARTITION);
+}
+
+#[test]
 fn bl_067_an_invalid_name_is_not_created() {
     let mut client = Broker::shared().client();
     for name in ["bad/name", "..", ""] {

@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use kafka_protocol::messages::FetchRequest;
+use kafka_protocol::messages::fetch_request::FetchTopic;
 use protocol_tests::client::request_frame;
 use protocol_tests::ops::*;
 use protocol_tests::{Batch, Broker, Record, Target, codes};
@@ -182,4 +184,73 @@ fn health_and_readiness_are_told_over_http() {
     for path in ["/healthz", "/readyz", "/metrics"] {
         http_get(broker, path);
     }
+}
+
+#[test]
+fn answers_that_nobody_reads_cost_under_512_mib_in_all() {
+    if !Target::is_ours() {
+        return;
+    }
+    let broker = Broker::start(&[]);
+    let mut client = broker.client();
+    let topic = fresh_topic(&mut client, &[]);
+    for _ in 0..50 {
+        append(&mut client, &topic, &Batch::new(vec![Record::value(vec![b'x'; 1_000_000])]));
+    }
+    // Each answer holds 50 MB, far more than the buffers of a socket take.
+    let mut request = fetch_request(&[(&topic, 0, 0)]);
+    request.topics[0].partitions[0].partition_max_bytes = i32::MAX;
+    let mut readers: Vec<_> = (0..30).map(|_| broker.client()).collect();
+    let asked: Vec<i32> = readers.iter_mut().map(|reader| reader.send(12, &request)).collect();
+    std::thread::sleep(Duration::from_secs(3));
+    append(&mut client, &topic, &Batch::of(&["others are served meanwhile"]));
+    let peak = peak_kib(&broker);
+    assert!(peak < 512 * MIB_IN_KIB, "{peak} KiB");
+    // Everybody gets on, and who comes when the memory is free again gets all.
+    for (reader, asked) in readers.iter_mut().zip(asked) {
+        let answer = reader.receive::<FetchRequest>(12, asked, Duration::from_secs(60));
+        assert!(!record_bytes(&answer.responses[0].partitions[0]).is_empty());
+    }
+    drop(readers);
+    let answer = client.call(12, &request);
+    assert!(record_bytes(&answer.responses[0].partitions[0]).len() > 45_000_000);
+}
+
+#[test]
+fn a_fetch_of_many_topics_costs_no_more_for_each_of_them() {
+    if !Target::is_ours() {
+        return;
+    }
+    let broker = Broker::start(&[]);
+    let topic = |n: i32| FetchTopic::default().with_topic(topic_name(&format!("topic-{n}")));
+    let topics = (0..100_000).map(|n| topic(n).with_partitions(vec![fetch_partition(0, 0)])).collect();
+    let mut client = broker.client();
+    let asked = client.send(12, &fetch_request(&[]).with_topics(topics));
+    let answer = client.receive::<FetchRequest>(12, asked, Duration::from_secs(20));
+    assert_eq!(answer.responses.len(), 100_000);
+}
+
+#[test]
+fn large_requests_that_come_slowly_do_not_keep_others_from_small_ones() {
+    if !Target::is_ours() {
+        return;
+    }
+    let broker = Broker::start(&[("queued.max.request.bytes", "134217728")]);
+    let mut client = broker.client();
+    assert!(!metadata(&mut client, &[]).brokers.is_empty());
+    let mut sockets: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(broker.address).unwrap()).collect();
+    let part = vec![b'x'; 1024 * 1024];
+    for socket in &mut sockets {
+        socket.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+        socket.write_all(&(100 * 1024 * 1024i32).to_be_bytes()).unwrap();
+        // Ends when the broker reads no more.
+        for _ in 0..40 {
+            if socket.write_all(&part).is_err() {
+                break;
+            }
+        }
+    }
+    let topic = fresh_topic(&mut client, &[]);
+    append(&mut client, &topic, &Batch::of(&["a", "b"]));
+    assert_eq!(batches(&mut client, &topic, 0, 0).len(), 1);
 }

@@ -56,6 +56,7 @@ fn every_version_creates_a_topic() {
         let result = create(&mut client, version, creatable(&name, 2, &[]), false);
         assert_eq!((result.error_code, result.name.as_str()), (codes::NONE, name.as_str()), "version {version}");
         assert!(version < 5 || (result.num_partitions, result.replication_factor) == (2, 1));
+        assert_eq!((version >= 5).then_some(result.error_message).flatten(), None, "version {version}");
         assert!(version < 7 || !result.topic_id.is_nil());
         await_topic(&mut client, &name, 2);
     }

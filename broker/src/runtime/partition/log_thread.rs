@@ -2,6 +2,7 @@
 //! slow work of its logs (rolling, retention, deletion), so that the async runtime never waits for a disk.
 
 mod care;
+mod failures;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::unconstrained;
 
 pub(super) use care::Care;
+use failures::{first_refusal, report_failure, report_refusal};
 
 use super::appends::{AppendReply, Gathered, Pending};
 use super::live::{AppendFailure, Partition, PartitionKey, Topic};
@@ -149,6 +151,8 @@ struct OwnedLog {
     flushed_at_ms: i64,
     /// Where the log ended at the last retention run.
     end_at_retention: Offset,
+    /// True from the first append that the disk refused until one succeeds.
+    refused_by_disk: bool,
 }
 
 struct Owner {
@@ -220,7 +224,10 @@ impl Owner {
         owned.log.set_high_watermark(owned.log.log_end_offset());
         owned.partition.set_producer_count(owned.log.producer_count());
         let synced = if owned.log.needs_flush() { self.flush_after_append(key, now_ms) } else { Ok(()) };
-        let Some(owned) = self.logs.get(&key) else { return };
+        let Some(owned) = self.logs.get_mut(&key) else { return };
+        if let Some(error) = first_refusal(&mut owned.refused_by_disk, &outcomes) {
+            report_refusal(&owned.partition, error);
+        }
         owned.partition.wake_waiters();
         for (pending, outcome) in run.drain(..).zip(outcomes) {
             let outcome = outcome.and_then(|appended| match &synced {
@@ -337,7 +344,13 @@ impl Owner {
         ));
         partition.set_producer_count(log.producer_count());
         let end_at_retention = log.log_end_offset();
-        let owned = OwnedLog { log, partition: partition.clone(), flushed_at_ms: now_ms, end_at_retention };
+        let owned = OwnedLog {
+            log,
+            partition: partition.clone(),
+            flushed_at_ms: now_ms,
+            end_at_retention,
+            refused_by_disk: false,
+        };
         self.logs.insert(partition.key(), owned);
         Ok((partition, opened.report))
     }
@@ -359,15 +372,6 @@ fn timed<T>(clock: &dyn Clock, times: &DurationHistogram, work: impl FnOnce() ->
     let done = work();
     times.record(clock.monotonic().saturating_sub(begun));
     done
-}
-
-fn report_failure(partition: &Partition, error: &LogError) {
-    tracing::error!(
-        topic = %partition.topic().name,
-        partition = partition.index(),
-        %error,
-        "the partition's log failed and takes no more records; look at the disk, then restart the node, which recovers what was written"
-    );
 }
 
 #[cfg(test)]
