@@ -76,7 +76,7 @@ fn the_ranges_of_this_brokers_apis_are_those_of_kafka_4_4() {
 fn bl_001_an_unknown_version_is_answered_in_v0_on_the_same_socket() {
     let mut client = Broker::shared().client();
     let own = ranges(&ask(&mut client, 0))[&18];
-    for version in [6, 99, i16::MAX] {
+    for version in [6, 99, i16::MAX, -1] {
         let id = client.send_body(18, version, 2, &Writer::new().compact_string("x").compact_string("1").no_tags().0);
         let frame = client.read_frame(LIMIT).expect("an answer");
         let answer = decode::<ApiVersionsRequest>(frame, 0, id);
@@ -93,7 +93,30 @@ fn bl_001_version_5_names_cluster_and_node() {
     let answer = client.call_flexible(18, 5, &body.0);
     let mut reader = Reader(&answer);
     assert_eq!(reader.i16(), codes::NONE);
-    assert!(reader.compact_count() > 20);
+    let rows = (0..reader.compact_count()).map(|_| {
+        let row = (reader.i16(), (reader.i16(), reader.i16()));
+        reader.tags();
+        row
+    });
+    let table: BTreeMap<i16, (i16, i16)> = rows.collect();
+    assert_eq!(table, ranges(&ask(&mut client, 4)));
+    assert_eq!(reader.i32(), 0, "throttle time");
+    reader.tags();
+    reader.end();
+}
+
+#[test]
+fn bl_001_a_client_name_that_cannot_be_is_an_invalid_request_and_no_reason_to_close() {
+    let mut client = Broker::shared().client();
+    for version in [3, 4] {
+        for (name, number) in [("", "1"), ("-x", "1"), ("x y", "1"), ("x", ""), ("x", "1/2")] {
+            let request = ApiVersionsRequest::default()
+                .with_client_software_name(s(name))
+                .with_client_software_version(s(number));
+            assert_eq!(client.call(version, &request).error_code, codes::INVALID_REQUEST, "{name:?} {number:?}");
+        }
+        assert_eq!(ask(&mut client, version).error_code, codes::NONE);
+    }
 }
 
 #[test]

@@ -295,3 +295,16 @@ fn config_resources_are_listed_by_type() {
     let answer = client.call(1, &ListConfigResourcesRequest::default().with_resource_types(vec![99]));
     assert_eq!(answer.error_code, codes::UNSUPPORTED_VERSION);
 }
+
+#[test]
+fn bl_128_the_internal_topics_of_connect_report_exactly_compact() {
+    let mut client = Broker::shared().client();
+    for partitions in [1, 5, 25] {
+        let topic = protocol_tests::unique("topic");
+        create_topic(&mut client, &topic, partitions, &[("cleanup.policy", "compact")]);
+        assert_eq!(value(&mut client, TOPIC, &topic, "cleanup.policy"), ("compact".into(), 1));
+        assert_eq!(metadata(&mut client, &[&topic]).topics[0].partitions.len(), partitions as usize);
+    }
+    let topic = fresh_topic(&mut client, &[]);
+    assert_eq!(value(&mut client, TOPIC, &topic, "cleanup.policy"), ("delete".into(), 5));
+}

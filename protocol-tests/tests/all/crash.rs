@@ -151,14 +151,13 @@ fn bl_142_the_producers_state_survives_delete_records_and_a_kill() {
 }
 
 #[test]
-fn bl_143_committed_offsets_survive_a_kill() {
+fn bl_143_bl_089_committed_offsets_and_their_epochs_survive_a_kill() {
     let mut broker = Broker::start(&[]);
     let mut client = broker.client();
     let topic = fresh_topic(&mut client, &[]);
     for i in 0..20 {
         commit(&mut client, &format!("group-{i}"), &topic, 0, i);
     }
-    // BL-089: the epoch comes back as it was committed.
     let mut request = commit_request("with-epoch", &topic, 0, 77);
     request.topics[0].partitions[0].committed_leader_epoch = 3;
     assert_eq!(client.call(8, &request).topics[0].partitions[0].error_code, codes::NONE);

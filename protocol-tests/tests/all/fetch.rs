@@ -81,10 +81,48 @@ fn bl_037_an_empty_partition_is_answered_after_max_wait() {
 }
 
 #[test]
+fn bl_037_every_version_is_answered_within_max_wait_also_when_min_bytes_never_come() {
+    let mut client = Broker::shared().client();
+    let topic = unique("topic");
+    let id = create_topic(&mut client, &topic, 1, &[]);
+    append(&mut client, &topic, &Batch::of(&["v"]));
+    for version in 4..=18 {
+        for (offset, n) in [(0, 1), (1, 0)] {
+            let mut request = fetch_request(&[(&topic, 0, offset)]).with_max_wait_ms(150).with_min_bytes(i32::MAX);
+            if version >= 13 {
+                request = fetch_by_topic_id(request, id);
+            }
+            let start = Instant::now();
+            let answer = client.call(version, &request);
+            assert!(start.elapsed() >= Duration::from_millis(140) && start.elapsed() < WOKEN, "version {version}");
+            let part = &answer.responses[0].partitions[0];
+            assert_eq!((part.error_code, parse(&record_bytes(part)).len()), (codes::NONE, n), "version {version}");
+        }
+    }
+}
+
+#[test]
+fn bl_037_fetches_that_wait_together_are_all_answered() {
+    let broker = Broker::shared();
+    let topic = fresh_topic(&mut broker.client(), &[]);
+    let request = fetch_request(&[(&topic, 0, 0)]).with_max_wait_ms(500).with_min_bytes(1);
+    let mut waiting: Vec<(Client, i32)> = (0..100)
+        .map(|_| {
+            let mut client = broker.client();
+            let id = client.send(12, &request);
+            (client, id)
+        })
+        .collect();
+    for (client, id) in &mut waiting {
+        assert_eq!(client.receive::<FetchRequest>(12, *id, WOKEN).responses[0].partitions[0].error_code, codes::NONE);
+    }
+}
+
+#[test]
 fn bl_037_empty_records_are_empty_bytes_and_not_null() {
     let mut client = Broker::shared().client();
     let topic = fresh_topic(&mut client, &[]);
-    for version in [4, 11, 12] {
+    for version in 4..=12 {
         let answer = client.call(version, &fetch_request(&[(&topic, 0, 0)]));
         assert_eq!(answer.responses[0].partitions[0].records.as_deref(), Some(&[][..]), "version {version}");
     }

@@ -58,11 +58,17 @@ fn bl_040_a_session_sends_only_what_changed() {
 fn bl_040_a_wrong_epoch_or_session_is_named() {
     let mut client = Broker::shared().client();
     let topic = two_partitions(&mut client);
-    let session = open(&mut client, &topic, 2);
-    assert_eq!(client.call(VERSION, &within(session, 7, &[])).error_code, codes::INVALID_FETCH_SESSION_EPOCH);
-    assert_eq!(client.call(VERSION, &within(424_242, 1, &[])).error_code, codes::FETCH_SESSION_ID_NOT_FOUND);
-    let answer = client.call(VERSION, &within(session, 1, &[]));
-    assert_eq!(answer.error_code, codes::NONE, "the wrong epoch did not end the session");
+    for version in 7..=12 {
+        let session = open(&mut client, &topic, 2);
+        for epoch in [7, 2, i32::MAX] {
+            let answer = client.call(version, &within(session, epoch, &[]));
+            assert_eq!((answer.error_code, partitions(&answer)), (codes::INVALID_FETCH_SESSION_EPOCH, vec![]));
+        }
+        let answer = client.call(version, &within(424_242, 1, &[]));
+        assert_eq!((answer.error_code, answer.session_id), (codes::FETCH_SESSION_ID_NOT_FOUND, 0));
+        let answer = client.call(version, &within(session, 1, &[]));
+        assert_eq!(answer.error_code, codes::NONE, "the wrong epoch did not end the session");
+    }
 }
 
 #[test]
@@ -186,4 +192,51 @@ fn a_session_by_topic_id_sends_what_changed() {
     append(&mut client, &topic, &Batch::of(&["v"]));
     let answer = client.call(18, &within(session, 2, &[]));
     assert_eq!((answer.responses.len(), answer.responses[0].topic_id), (1, id));
+}
+
+#[test]
+fn bl_041_a_partition_forgotten_by_topic_id_never_comes_back() {
+    let mut client = Broker::shared().client();
+    let topic = unique("topic");
+    let id = create_topic(&mut client, &topic, 2, &[]);
+    let request = fetch_by_topic_id(within(0, 0, &[(&topic, 0, 0), (&topic, 1, 0)]), id);
+    let session = client.call(18, &request).session_id;
+    let forgotten = ForgottenTopic::default().with_topic_id(id).with_partitions(vec![1]);
+    let request = within(session, 1, &[]).with_forgotten_topics_data(vec![forgotten]);
+    assert_eq!(client.call(18, &request).error_code, codes::NONE);
+    for partition in [0, 1] {
+        produce(&mut client, &topic, partition, Batch::of(&["v"]).bytes());
+    }
+    for epoch in 2..5 {
+        let answer = client.call(18, &within(session, epoch, &[]));
+        let got: Vec<i32> = answer.responses.iter().flat_map(|t| &t.partitions).map(|p| p.partition_index).collect();
+        assert_eq!(got, [0], "epoch {epoch}");
+    }
+}
+
+#[test]
+fn bl_074_a_session_by_name_does_not_go_on_by_id() {
+    let mut client = Broker::shared().client();
+    let topic = unique("topic");
+    let id = create_topic(&mut client, &topic, 1, &[]);
+    let session = open(&mut client, &topic, 1);
+    let mixed = client.call(16, &fetch_by_topic_id(within(session, 1, &[("", 0, 0)]), id));
+    assert_eq!(mixed.error_code, codes::FETCH_SESSION_TOPIC_ID_ERROR);
+}
+
+#[test]
+fn bl_074_a_session_is_told_that_its_topic_is_gone_and_does_not_read_the_new_one() {
+    let mut client = Broker::shared().client();
+    let topic = unique("topic");
+    let id = create_topic(&mut client, &topic, 1, &[]);
+    let session = client.call(18, &fetch_by_topic_id(within(0, 0, &[(&topic, 0, 0)]), id)).session_id;
+    crate::topics::delete(&mut client, &topic);
+    crate::topics::create_again(&mut client, &topic);
+    append(&mut client, &topic, &Batch::of(&["of the new topic"]));
+    for epoch in 1..4 {
+        let answer = client.call(18, &within(session, epoch, &[]));
+        assert_eq!((answer.error_code, answer.responses[0].topic_id), (codes::NONE, id), "epoch {epoch}");
+        let part = &answer.responses[0].partitions[0];
+        assert_eq!((part.error_code, record_bytes(part).len()), (codes::UNKNOWN_TOPIC_ID, 0), "epoch {epoch}");
+    }
 }

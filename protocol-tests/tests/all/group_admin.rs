@@ -65,8 +65,11 @@ fn bl_080_list_groups_filters_by_state_and_type() {
         (&[], &["consumer"], false, false),
     ];
     for (states, types, wants_stable, wants_empty) in cases {
-        let got = names(&list(&mut stable.client, 5, states, types));
-        assert_eq!((got.contains(&name), got.contains(&empty)), (wants_stable, wants_empty), "{states:?} {types:?}");
+        for version in if types.is_empty() { 4..=5 } else { 5..=5 } {
+            let got = names(&list(&mut stable.client, version, states, types));
+            let listed = (got.contains(&name), got.contains(&empty));
+            assert_eq!(listed, (wants_stable, wants_empty), "v{version} {states:?} {types:?}");
+        }
     }
 }
 
@@ -159,4 +162,22 @@ fn an_empty_group_id_is_not_found() {
     let mut client = Broker::shared().client();
     let answer = client.call(2, &DeleteGroupsRequest::default().with_groups_names(vec![group_id("")]));
     assert_eq!(answer.results[0].error_code, codes::GROUP_ID_NOT_FOUND);
+}
+
+#[test]
+fn bl_073_operations_on_a_group_are_told_when_asked() {
+    let broker = Broker::shared();
+    let (mut stable, offsets_only) = two_groups(broker);
+    let groups = vec![group_id(&stable.group), group_id(&offsets_only)];
+    for version in 3..=6 {
+        for asked in [false, true] {
+            let request = DescribeGroupsRequest::default()
+                .with_groups(groups.clone())
+                .with_include_authorized_operations(asked);
+            for group in stable.client.call(version, &request).groups {
+                assert_eq!(group.error_code, codes::NONE);
+                assert_eq!(group.authorized_operations != i32::MIN, asked, "version {version}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use kafka_protocol::messages::offset_delete_request::{OffsetDeleteRequestPartiti
 use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
 };
-use kafka_protocol::messages::{OffsetDeleteRequest, OffsetDeleteResponse, OffsetFetchRequest};
+use kafka_protocol::messages::{ListGroupsRequest, OffsetDeleteRequest, OffsetDeleteResponse, OffsetFetchRequest};
 use protocol_tests::group::{Member, commit, commit_request, committed, subscription};
 use protocol_tests::ops::*;
 use protocol_tests::primitive::{Reader, Writer};
@@ -71,6 +71,9 @@ fn bl_083_a_group_that_never_committed_has_an_entry_per_partition() {
         let (code, got) = fetch_offsets(&mut client, version, &group, Some(&[(&topic, &[0, 1])]));
         let row = |p: i32| (topic.clone(), p, -1, -1, Some(String::new()), codes::NONE);
         assert_eq!((code, got), (codes::NONE, vec![row(0), row(1)]), "version {version}");
+        let (code, got) = fetch_offsets(&mut client, version, &group, Some(&[("no-such-topic", &[5])]));
+        let row = ("no-such-topic".to_owned(), 5, -1, -1, Some(String::new()), codes::NONE);
+        assert_eq!((code, got), (codes::NONE, vec![row]), "version {version}");
         if version >= 2 {
             assert_eq!(fetch_offsets(&mut client, version, &group, None), (codes::NONE, vec![]), "version {version}");
         }
@@ -109,9 +112,15 @@ fn every_version_of_offset_commit_is_read_by_every_version_of_offset_fetch() {
 fn bl_088_a_commit_without_epoch_comes_back_without() {
     let mut client = Broker::shared().client();
     let topic = fresh_topic(&mut client, &[]);
-    let group = unique("group");
-    commit(&mut client, &group, &topic, 0, 5);
-    assert_eq!(committed(&mut client, &group, &topic, 0), (5, -1));
+    for version in 2..=9 {
+        let group = unique("group");
+        let request = commit_request(&group, &topic, 0, 5).with_group_instance_id(None);
+        assert_eq!(client.call(version, &request).topics[0].partitions[0].error_code, codes::NONE);
+        for read in 1..=9 {
+            let (_, got) = fetch_offsets(&mut client, read, &group, Some(&[(&topic, &[0])]));
+            assert_eq!((got[0].2, got[0].3), (5, -1), "commit v{version}, read v{read}");
+        }
+    }
 }
 
 #[test]
@@ -292,12 +301,21 @@ fn bl_086_offsets_of_dead_groups_expire_and_those_of_live_ones_stay() {
     live.session_ms = 300_000;
     live.protocols = vec![("range".into(), subscription(&[&topic]))];
     live.become_stable();
-    assert_eq!(live.commit(&topic, 3), codes::NONE);
+    let unread = fresh_topic(&mut client, &[]);
+    assert_eq!((live.commit(&topic, 3), live.commit(&unread, 4)), (codes::NONE, codes::NONE));
     eventually("the brief offset expires", SOON, || (committed(&mut client, "brief", &topic, 0).0 == -1).then_some(()));
     assert_eq!(committed(&mut client, "standalone", &topic, 0).0, 1);
     eventually("dead offsets expire", std::time::Duration::from_secs(100), || {
         let gone = |c: &mut Client, g: &str| committed(c, g, &topic, 0).0 == -1;
         (gone(&mut client, "standalone") && gone(&mut client, "left")).then_some(())
     });
+    eventually("what the live group no longer reads expires", SOON, || {
+        (committed(&mut client, "live", &unread, 0).0 == -1).then_some(())
+    });
     assert_eq!(committed(&mut client, "live", &topic, 0).0, 3);
+    eventually("groups without offsets and members go", SOON, || {
+        let answer = client.call(4, &ListGroupsRequest::default());
+        let names: Vec<&str> = answer.groups.iter().map(|g| g.group_id.as_str()).collect();
+        (names == ["live"]).then_some(())
+    });
 }

@@ -297,15 +297,23 @@ fn bl_076_a_static_member_that_restarts_keeps_its_assignment() {
 #[test]
 fn bl_076_a_static_member_can_be_removed_by_its_instance_id() {
     let broker = Broker::shared();
-    let mut member = Member::with_instance(broker, &group(), "one");
-    member.become_stable();
-    for (instance, code) in [("other", codes::UNKNOWN_MEMBER_ID), ("one", codes::NONE)] {
-        let who = MemberIdentity::default().with_group_instance_id(Some(s(instance)));
-        let request = LeaveGroupRequest::default().with_group_id(group_id(&member.group)).with_members(vec![who]);
-        let answer = member.client.call(4, &request);
-        assert_eq!((answer.error_code, answer.members[0].error_code), (codes::NONE, code), "{instance}");
+    for version in 3..=5 {
+        let mut member = Member::with_instance(broker, &group(), "one");
+        member.become_stable();
+        let cases = [
+            ("other", "", codes::UNKNOWN_MEMBER_ID),
+            ("one", "of-another-process", codes::FENCED_INSTANCE_ID),
+            ("one", "", codes::NONE),
+        ];
+        for (instance, id, code) in cases {
+            let who = MemberIdentity::default().with_member_id(s(id)).with_group_instance_id(Some(s(instance)));
+            let request = LeaveGroupRequest::default().with_group_id(group_id(&member.group)).with_members(vec![who]);
+            let answer = member.client.call(version, &request);
+            assert_eq!((answer.error_code, answer.members[0].error_code), (codes::NONE, code), "{instance} {id}");
+            assert_eq!(answer.members[0].group_instance_id.as_deref(), Some(instance));
+        }
+        assert_eq!(state(&mut broker.client(), &member.group), "Empty");
     }
-    assert_eq!(state(&mut broker.client(), &member.group), "Empty");
 }
 
 #[test]
@@ -318,6 +326,24 @@ fn bl_077_a_pending_member_does_not_keep_the_group() {
     pending.session_ms = 1500;
     assert_eq!(pending.client.call(7, &pending.join_request()).error_code, codes::MEMBER_ID_REQUIRED);
     eventually("the group is empty", SOON, || (state(&mut broker.client(), &real.group) == "Empty").then_some(()));
+}
+
+#[test]
+fn bl_077_a_pending_member_joins_at_once_when_the_last_member_is_gone() {
+    let broker = Broker::shared();
+    let mut real = Member::new(broker, &group());
+    (real.session_ms, real.rebalance_ms) = (1000, 60_000);
+    real.become_stable();
+    let mut pending = Member::new(broker, &real.group);
+    (pending.session_ms, pending.rebalance_ms) = (60_000, 60_000);
+    let answer = pending.client.call(7, &pending.join_request());
+    assert_eq!(answer.error_code, codes::MEMBER_ID_REQUIRED);
+    pending.member_id = answer.member_id.to_string();
+    eventually("the group is empty", SOON, || (state(&mut broker.client(), &real.group) == "Empty").then_some(()));
+    let start = Instant::now();
+    let answer = pending.join();
+    assert_eq!((answer.error_code, answer.members.len()), (codes::NONE, 1));
+    assert!(start.elapsed() < Duration::from_secs(20), "it waits for nobody");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kafka_protocol::messages::{InitProducerIdRequest, ProducerId, TransactionalId};
+use kafka_protocol::messages::{InitProducerIdRequest, ProduceRequest, ProducerId, TransactionalId};
 use protocol_tests::ops::*;
 use protocol_tests::{Batch, Broker, Client, Compression, codes, eventually};
 
@@ -114,8 +114,12 @@ fn bl_013_sequence_wraps_to_zero() {
     let topic = fresh_topic(&mut client, &[]);
     let p = producer_id(&mut client);
     assert_eq!(send(&mut client, &topic, p, i32::MAX - 1, 2), (codes::NONE, 0));
+    assert_eq!(send(&mut client, &topic, p, 1, 1).0, codes::OUT_OF_ORDER_SEQUENCE_NUMBER, "0 comes first");
     assert_eq!(send(&mut client, &topic, p, 0, 1), (codes::NONE, 2));
     assert_eq!(send(&mut client, &topic, p, 1, 1), (codes::NONE, 3));
+    assert_eq!(send(&mut client, &topic, p, i32::MAX - 1, 2), (codes::NONE, 0), "a duplicate from before the wrap");
+    assert_eq!(send(&mut client, &topic, p, 0, 1), (codes::NONE, 2), "a duplicate from after it");
+    assert_eq!(end_offset(&mut client, &topic), 4);
 }
 
 #[test]
@@ -136,7 +140,7 @@ fn bl_013_a_negative_sequence_with_a_producer_id_is_invalid() {
     let mut client = Broker::shared().client();
     let topic = fresh_topic(&mut client, &[]);
     let p = producer_id(&mut client);
-    for sequence in [-5, -1] {
+    for sequence in [-5, -1, i32::MIN] {
         assert_eq!(send(&mut client, &topic, p, sequence, 1).0, codes::INVALID_RECORD);
     }
     assert_eq!(end_offset(&mut client, &topic), 0);
@@ -178,7 +182,6 @@ fn a_new_epoch_starts_at_0_and_fences_the_old_one() {
     assert_eq!(send(&mut client, &topic, (id, 0), 0, 3).0, codes::NONE);
     assert_eq!(send(&mut client, &topic, (id, 1), 3, 1).0, codes::OUT_OF_ORDER_SEQUENCE_NUMBER);
     assert_eq!(send(&mut client, &topic, (id, 1), 0, 1), (codes::NONE, 3));
-    // BL-022: what Produce answers to a fenced epoch is a code that old producers know.
     assert_eq!(send(&mut client, &topic, (id, 0), 3, 1).0, codes::INVALID_PRODUCER_EPOCH);
     assert_eq!(end_offset(&mut client, &topic), 4);
 }
@@ -196,4 +199,61 @@ fn sequences_are_counted_per_partition() {
             assert_eq!((answer.error_code, answer.base_offset), (codes::NONE, i64::from(sequence)));
         }
     }
+}
+
+#[test]
+fn bl_016_batches_of_any_size_and_codec_that_were_under_way_together_are_known_again() {
+    let mut client = Broker::shared().client();
+    let topic = fresh_topic(&mut client, &[]);
+    let (id, epoch) = producer_id(&mut client);
+    let mut sequence = 0;
+    let batches: Vec<(i64, Vec<u8>)> = [3, 1, 4, 1, 5]
+        .into_iter()
+        .zip(Compression::ALL)
+        .map(|(n, codec)| {
+            let batch = Batch::of(&vec!["v"; n]).compressed(codec).producer(id, epoch, sequence);
+            let base = i64::from(sequence);
+            sequence += n as i32;
+            (base, batch.bytes())
+        })
+        .collect();
+    // All five without waiting, and, as after a cut connection, all five once more.
+    for round in 0..2 {
+        let sent: Vec<i32> =
+            batches.iter().map(|(_, bytes)| client.send(9, &produce_request(&topic, 0, -1, bytes.clone()))).collect();
+        for (id, (base, _)) in sent.into_iter().zip(&batches) {
+            let answer = client.receive::<ProduceRequest>(9, id, SOON);
+            let part = &answer.responses[0].partition_responses[0];
+            assert_eq!((part.error_code, part.base_offset), (codes::NONE, *base), "round {round}");
+        }
+    }
+    assert_eq!(end_offset(&mut client, &topic), 14);
+}
+
+#[test]
+fn bl_014_delete_records_does_not_make_a_producer_unknown() {
+    let mut client = Broker::shared().client();
+    let topic = fresh_topic(&mut client, &[]);
+    let p = producer_id(&mut client);
+    assert_eq!(send(&mut client, &topic, p, 0, 2), (codes::NONE, 0));
+    assert_eq!(delete_records(&mut client, &topic, 0, -1).low_watermark, 2);
+    assert_eq!(send(&mut client, &topic, p, 0, 2), (codes::NONE, 0), "the duplicate");
+    assert_eq!(send(&mut client, &topic, p, 9, 1).0, codes::OUT_OF_ORDER_SEQUENCE_NUMBER);
+    assert_eq!(send(&mut client, &topic, p, 2, 1), (codes::NONE, 2));
+}
+
+/// The code for it on other APIs, PRODUCER_FENCED, is one that old producers do not know of Produce.
+#[test]
+fn bl_022_an_old_epoch_is_invalid_and_not_fenced_at_every_version() {
+    let mut client = Broker::shared().client();
+    let topic = fresh_topic(&mut client, &[]);
+    let (id, _) = producer_id(&mut client);
+    assert_eq!(send(&mut client, &topic, (id, 5), 0, 1).0, codes::NONE);
+    for version in 3..=12 {
+        let bytes = Batch::of(&["v"]).producer(id, 4, 1).bytes();
+        let answer = client.call(version, &produce_request(&topic, 0, -1, bytes));
+        let part = &answer.responses[0].partition_responses[0];
+        assert_eq!((part.error_code, part.base_offset), (codes::INVALID_PRODUCER_EPOCH, -1), "version {version}");
+    }
+    assert_eq!(end_offset(&mut client, &topic), 1);
 }

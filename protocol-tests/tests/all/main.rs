@@ -7,6 +7,7 @@ mod configs;
 mod connection;
 mod crash;
 mod every_api;
+mod every_version;
 mod fetch;
 mod fetch_sessions;
 mod files;

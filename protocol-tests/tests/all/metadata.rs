@@ -81,7 +81,7 @@ fn bl_067_auto_creation_follows_the_clients_flag() {
     for _ in 0..3 {
         assert_eq!(ask(&mut client, 4, &topic, false).topics[0].error_code, codes::UNKNOWN_TOPIC_OR_PARTITION);
     }
-    for (version, topic) in [(12, unique("auto")), (4, unique("auto")), (3, unique("auto")), (0, unique("auto"))] {
+    for (version, topic) in (0..=13).map(|version| (version, unique("auto"))) {
         let first = ask(&mut client, version, &topic, true).topics[0].error_code;
         assert!(
             [codes::UNKNOWN_TOPIC_OR_PARTITION, codes::LEADER_NOT_AVAILABLE, codes::NONE].contains(&first),
@@ -177,6 +177,21 @@ fn bl_074_topics_by_id() {
         assert_eq!((answer.topics[0].error_code, answer.topics[0].topic_id), (code, asked));
         assert_eq!(answer.topics[0].name.as_ref().map(|n| n.as_str()), name);
     }
+}
+
+#[test]
+fn bl_074_a_deleted_topic_is_in_no_list_and_its_id_is_unknown() {
+    let mut client = Broker::shared().client();
+    let topic = unique("topic");
+    let id = create_topic(&mut client, &topic, 1, &[]);
+    crate::topics::delete(&mut client, &topic);
+    for version in [10, 12, 13] {
+        let all = client.call(version, &MetadataRequest::default().with_topics(None));
+        assert!(all.topics.iter().all(|t| t.topic_id != id && t.name.as_ref().is_none_or(|n| n.as_str() != topic)));
+    }
+    let wanted = MetadataRequestTopic::default().with_name(None).with_topic_id(id);
+    let answer = client.call(12, &MetadataRequest::default().with_topics(Some(vec![wanted])));
+    assert_eq!(answer.topics[0].error_code, codes::UNKNOWN_TOPIC_ID);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn counts_that_lie_cost_under_8_times_the_bytes_received() {
     // As many elements are announced as bytes follow. Read as a length the filler is a string of 126 or 32639 bytes, so
     // that the elements come to an end long before the count does.
     let size = 20 << 20;
-    for Sample { name, key, version, header_version, one, two } in samples() {
+    for Sample { name, key, version, header_version, one, two, .. } in samples() {
         let before = peak_kib(&broker);
         let mut body = lying_count(&one, &two, header_version, size);
         body.resize(body.len() + size as usize, 0x7f);
@@ -83,7 +83,7 @@ fn elements_of_one_or_two_bytes_stay_within_the_byte_budget_in_every_api() {
     metadata(&mut broker.client(), &[]);
     let before = broker.resident_kib();
     let size = 20 << 20;
-    for Sample { name, key, version, header_version, one, two } in samples() {
+    for Sample { name, key, version, header_version, one, two, .. } in samples() {
         // Null strings, empty strings, empty compact strings.
         for filler in [0xff, 0, 1] {
             let mut body = lying_count(&one, &two, header_version, size);

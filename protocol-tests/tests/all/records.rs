@@ -31,11 +31,12 @@ fn bl_032_headers_keep_order_and_duplicates() {
         .header("b", Some(b"2"))
         .header("a", Some(b"3"))
         .header("", None);
-    for configs in [[("compression.type", "producer")], [("compression.type", "gzip")], [("compression.type", "zstd")]]
-    {
-        let topic = fresh_topic(&mut client, &configs);
-        append(&mut client, &topic, &Batch::new(vec![record.clone()]));
-        assert_eq!(values(&mut client, &topic), std::slice::from_ref(&record), "{configs:?}");
+    for to in ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"] {
+        let topic = fresh_topic(&mut client, &[("compression.type", to)]);
+        for from in Compression::ALL {
+            append(&mut client, &topic, &Batch::new(vec![record.clone()]).compressed(from));
+        }
+        assert_eq!(values(&mut client, &topic), vec![record.clone(); 5], "{to}");
     }
 }
 
@@ -48,10 +49,11 @@ fn bl_034_null_and_empty_stay_apart() {
         Record { timestamp: at, key: Some(vec![]), value: Some(vec![]), headers: vec![] },
         Record { timestamp: at, key: Some(vec![1]), value: None, headers: vec![("h".into(), Some(vec![]))] },
     ];
-    for codec in ["producer", "lz4"] {
+    for codec in ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"] {
         let topic = fresh_topic(&mut client, &[("compression.type", codec)]);
         append(&mut client, &topic, &Batch::new(records.clone()));
-        assert_eq!(values(&mut client, &topic), records, "{codec}");
+        append(&mut client, &topic, &Batch::new(records.clone()).compressed(Compression::Zstd));
+        assert_eq!(values(&mut client, &topic), [records.clone(), records.clone()].concat(), "{codec}");
     }
 }
 
@@ -70,16 +72,31 @@ fn bl_023_the_size_limit_is_on_the_batch_as_sent_and_again_after_recompression()
 }
 
 #[test]
+fn bl_023_the_limit_counts_the_whole_batch_with_its_header() {
+    let mut client = Broker::shared().client();
+    for codec in Compression::ALL {
+        let batch = Batch::new(vec![Record::value(vec![b'x'; 3000])]).compressed(codec);
+        for (limit, code) in [(batch.bytes().len(), codes::NONE), (batch.bytes().len() - 1, codes::MESSAGE_TOO_LARGE)] {
+            let topic = fresh_topic(&mut client, &[("max.message.bytes", &limit.to_string())]);
+            assert_eq!(produce(&mut client, &topic, 0, batch.bytes()).error_code, code, "{codec:?} {limit}");
+        }
+    }
+}
+
+#[test]
 fn bl_025_recompressed_snappy_has_the_java_framing() {
     let mut client = Broker::shared().client();
     let topic = fresh_topic(&mut client, &[("compression.type", "snappy")]);
-    for codec in [Compression::None, Compression::Gzip] {
-        let at = append(&mut client, &topic, &Batch::of(&["some text"; 50]).compressed(codec));
-        let got = &batches(&mut client, &topic, 0, at)[0];
-        assert_eq!(got.attributes & 7, Compression::Snappy as i16);
-        assert_eq!(got.payload[..8], XERIAL_MAGIC);
-        assert_eq!(got.payload[8..16], [0, 0, 0, 1, 0, 0, 0, 1]);
-        assert_eq!(got.records.len(), 50);
+    // 50 records fill one block of 32 KiB only in part, 20,000 fill several.
+    for n in [50, 20_000] {
+        for codec in [Compression::None, Compression::Gzip, Compression::Lz4, Compression::Zstd] {
+            let at = append(&mut client, &topic, &Batch::of(&vec!["some text"; n]).compressed(codec));
+            let got = &batches(&mut client, &topic, 0, at)[0];
+            assert_eq!(got.attributes & 7, Compression::Snappy as i16);
+            assert_eq!(got.payload[..8], XERIAL_MAGIC);
+            assert_eq!(got.payload[8..16], [0, 0, 0, 1, 0, 0, 0, 1]);
+            assert_eq!(got.records.len(), n);
+        }
     }
 }
 
@@ -115,8 +132,8 @@ fn the_broker_recompresses_to_the_topics_codec() {
 #[test]
 fn bl_028_the_broker_computes_the_maximal_timestamp() {
     let mut client = Broker::shared().client();
-    for codec in [Compression::None, Compression::Gzip] {
-        for lie in [-1, 150, 5000] {
+    for codec in Compression::ALL {
+        for lie in [-1, 150, 5000, i64::MAX] {
             let topic = timeless_topic(&mut client, &[]);
             let records = (100..200).map(|t| Record::value("v").at(t)).collect();
             let batch = Batch::new(records).compressed(codec).with(|b| b.max_timestamp = Some(lie));
@@ -124,6 +141,8 @@ fn bl_028_the_broker_computes_the_maximal_timestamp() {
             assert_eq!(batches(&mut client, &topic, 0, 0)[0].max_timestamp, 199, "{codec:?} {lie}");
             let found = list_offset(&mut client, &topic, 0, 150);
             assert_eq!((found.offset, found.timestamp), (50, 150), "{codec:?} {lie}");
+            let latest = list_offset(&mut client, &topic, 0, -3);
+            assert_eq!((latest.offset, latest.timestamp), (99, 199), "{codec:?} {lie}");
         }
     }
 }
@@ -137,6 +156,11 @@ fn bl_029_timestamps_far_in_the_future_are_refused() {
         let answer = produce(&mut client, &topic, 0, batch.bytes());
         assert_eq!(answer.error_code, codes::INVALID_TIMESTAMP);
         assert_eq!(answer.record_errors.iter().map(|e| e.batch_index).collect::<Vec<_>>(), [1]);
+        // What the header claims does not help, nor does a codec.
+        let honest = Batch::new(vec![Record::value("a").at(ahead)]);
+        for batch in [honest.clone().with(|b| b.max_timestamp = Some(1)), honest.compressed(Compression::Lz4)] {
+            assert_eq!(produce(&mut client, &topic, 0, batch.bytes()).error_code, codes::INVALID_TIMESTAMP);
+        }
     }
     assert_eq!(end_offset(&mut client, &topic), 0);
     append(&mut client, &topic, &Batch::new(vec![Record::value("old").at(1)]));

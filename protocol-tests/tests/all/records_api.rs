@@ -84,6 +84,7 @@ fn bl_044_reading_what_retention_removed_is_out_of_range() {
         codes_of.contains(&(topic.clone(), codes::OFFSET_OUT_OF_RANGE)) && codes_of.contains(&(other, codes::NONE))
     );
     assert_eq!(append(&mut client, &topic, &Batch::of(&["new"])), 1);
+    assert_eq!(batches(&mut client, &topic, 0, 1)[0].records[0].0, 1, "who starts again at the log start reads on");
 }
 
 #[test]
