@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::{eventually, ops, settings};
 
 /// How long a broker may take to answer its first request: a JVM on a busy machine needs most of it.
-const START_LIMIT: Duration = Duration::from_secs(90);
+const START_LIMIT: Duration = Duration::from_secs(240);
 /// Ports that one run may use, from `PROTOCOL_TESTS_PORT` (default 22000) upwards; below the ephemeral range.
 const PORTS: u16 = 500;
 

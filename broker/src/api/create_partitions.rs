@@ -81,3 +81,19 @@ fn result(name: &StrBytes, refusal: Option<&Refusal>) -> CreatePartitionsTopicRe
         .with_error_code(code)
         .with_error_message(message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let refusal = Refusal::new(ResponseError::InvalidPartitions, "The topic has more.");
+        let results = vec![result(&"t".into(), None), result(&"u".into(), Some(&refusal))];
+        for (version, read) in read_back(&ENTRY, |_| CreatePartitionsResponse::default().with_results(results.clone()))
+        {
+            assert_eq!(read.results, results, "version {version}");
+        }
+    }
+}

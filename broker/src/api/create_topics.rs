@@ -116,11 +116,22 @@ fn created(ctx: &Context, name: &StrBytes, topic: &CreatedTopic) -> CreatableTop
         return result;
     }
     if ctx.may(Operation::DescribeConfigs, TopicName(kept(name))).is_err() {
-        return result
-            .with_topic_config_error_code(ResponseError::TopicAuthorizationFailed.code())
-            .with_configs(Some(Vec::new()));
+        return without_configs(result);
     }
-    let mut entries = ctx.node.with_layers(|layers| describe::topic(Wanted(&[]), &topic.configs, layers));
+    let entries = ctx.node.with_layers(|layers| describe::topic(Wanted(&[]), &topic.configs, layers));
+    with_configs(result, topic, entries)
+}
+
+/// For who may not read the settings of topics.
+fn without_configs(result: CreatableTopicResult) -> CreatableTopicResult {
+    result.with_topic_config_error_code(ResponseError::TopicAuthorizationFailed.code()).with_configs(Some(Vec::new()))
+}
+
+fn with_configs(
+    result: CreatableTopicResult,
+    topic: &CreatedTopic,
+    mut entries: Vec<describe::DescribedEntry>,
+) -> CreatableTopicResult {
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let configs = entries.into_iter().map(|entry| {
         CreatableTopicConfigs::default()
@@ -134,4 +145,43 @@ fn created(ctx: &Context, name: &StrBytes, topic: &CreatedTopic) -> CreatableTop
         .with_num_partitions(topic.partitions)
         .with_replication_factor(topic.replication_factor)
         .with_configs(Some(configs.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let topic = CreatedTopic {
+            id: TopicId(uuid::Uuid::from_u128(7)),
+            partitions: 3,
+            replication_factor: 1,
+            configs: Default::default(),
+        };
+        let none = std::collections::BTreeMap::<String, String>::new();
+        let layers = cluster::configs::BrokerLayers { at_start: &none, all_brokers: &none, this_broker: &none };
+        let name = StrBytes::from_static_str("t");
+        let made = CreatableTopicResult::default().with_name(name.clone().into()).with_topic_id(topic.id.0);
+        let entries = describe::topic(Wanted(&[]), &topic.configs, &layers);
+        let refusal = Refusal::new(ResponseError::InvalidPartitions, "There must be one.");
+        let answers = |version| {
+            let mut topics = vec![refused(version, &name, &refusal), made.clone()];
+            if version >= CONFIGS_MIN {
+                topics.push(without_configs(made.clone()));
+                topics.push(with_configs(made.clone(), &topic, entries.clone()));
+            }
+            CreateTopicsResponse::default().with_topics(topics)
+        };
+        for (version, read) in read_back(&ENTRY, answers) {
+            assert_eq!((read.topics[0].error_code, read.topics[1].error_code), (37, 0), "version {version}");
+            assert_eq!(read.topics[1].topic_id == topic.id.0, version >= 7, "version {version}");
+            if version >= CONFIGS_MIN {
+                assert_eq!(read.topics[2].topic_config_error_code, 29, "version {version}");
+                assert_eq!(read.topics[3].num_partitions, 3, "version {version}");
+                assert_eq!(read.topics[3].configs.as_ref().map(Vec::len), Some(entries.len()), "version {version}");
+            }
+        }
+    }
 }

@@ -66,3 +66,18 @@ async fn delete(
     }
     partition.delete_records(asked.offset).await.map_err(|error| errors::change(error.as_ref()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let partition = DeleteRecordsPartitionResult::default().with_low_watermark(5).with_error_code(1);
+        let topic = DeleteRecordsTopicResult::default().with_partitions(vec![partition]);
+        for (_, read) in read_back(&ENTRY, |_| DeleteRecordsResponse::default().with_topics(vec![topic.clone()])) {
+            assert_eq!(read.topics, std::slice::from_ref(&topic));
+        }
+    }
+}

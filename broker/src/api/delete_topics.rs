@@ -189,3 +189,41 @@ fn disabled(version: i16, request: &DeleteTopicsRequest) -> DeleteTopicsResponse
     }
     DeleteTopicsResponse::default().with_responses(answer.results)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let id = TopicId(uuid::Uuid::from_u128(7));
+        let refusal = Refusal::new(ResponseError::UnknownTopicOrPartition, "There is none.");
+        let answers = |version| {
+            let mut answers = Answers { version, results: Vec::new() };
+            answers.add(Some("t"), id, None);
+            answers.add(Some("u"), TopicId::ZERO, Some(&refusal));
+            if version >= IDS_MIN {
+                answers.add(None, id, Some(&refusal));
+            }
+            DeleteTopicsResponse::default().with_responses(answers.results)
+        };
+        for (version, read) in read_back(&ENTRY, answers) {
+            assert_eq!(read.responses, answers(version).responses, "version {version}");
+            assert_eq!(read.responses[1].error_message.is_some(), version >= MESSAGE_MIN, "version {version}");
+            assert_eq!(read.responses[0].topic_id == id.0, version >= IDS_MIN, "version {version}");
+        }
+    }
+
+    #[test]
+    fn old_versions_are_told_in_a_code_that_they_know_that_deletion_is_disabled() {
+        let asked = DeleteTopicsRequest::default().with_topic_names(vec![StrBytes::from_static_str("t").into()]);
+        for (version, read) in read_back(&ENTRY, |version| disabled(version, &asked)) {
+            let wanted = match version {
+                ..DISABLED_CODE_MIN => ResponseError::InvalidRequest,
+                _ => ResponseError::TopicDeletionDisabled,
+            };
+            assert_eq!(read.responses[0].error_code, wanted.code(), "version {version}");
+        }
+    }
+}

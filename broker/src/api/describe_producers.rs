@@ -52,3 +52,20 @@ fn producer(entry: &ProducerEntry) -> ProducerState {
         .with_coordinator_epoch(entry.coordinator_epoch)
         .with_current_txn_start_offset(entry.current_txn_first_offset.unwrap_or(-1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let mut entry = ProducerEntry::unknown(7);
+        entry.current_txn_first_offset = Some(5);
+        let partition = PartitionResponse::default().with_active_producers(vec![producer(&entry)]);
+        let topic = TopicResponse::default().with_partitions(vec![partition]);
+        for (_, read) in read_back(&ENTRY, |_| DescribeProducersResponse::default().with_topics(vec![topic.clone()])) {
+            assert_eq!(read.topics, std::slice::from_ref(&topic));
+        }
+    }
+}

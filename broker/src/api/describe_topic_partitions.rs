@@ -151,3 +151,33 @@ impl Page<'_> {
 fn cursor(name: &str, partition_index: PartitionIndex) -> Cursor {
     Cursor::default().with_topic_name(message_text(name).into()).with_partition_index(partition_index)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+    use kafka_protocol::messages::describe_topic_partitions_request::TopicRequest;
+    use kafka_protocol::protocol::StrBytes;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let partition = DescribeTopicPartitionsResponsePartition::default()
+            .with_partition_index(3)
+            .with_leader_id(1.into())
+            .with_replica_nodes(vec![1.into(), 2.into()])
+            .with_eligible_leader_replicas(Some(vec![2.into()]))
+            .with_last_known_elr(Some(Vec::new()));
+        let known = failed("t", ResponseError::LeaderNotAvailable).with_partitions(vec![partition]);
+        let answer = DescribeTopicPartitionsResponse::default()
+            .with_topics(vec![known, failed("u", ResponseError::UnknownTopicOrPartition)])
+            .with_next_cursor(Some(cursor("v", 4)));
+        for (_, read) in read_back(&ENTRY, |_| answer.clone()) {
+            assert_eq!(read, answer);
+        }
+        let asked = DescribeTopicPartitionsRequest::default()
+            .with_topics(vec![TopicRequest::default().with_name(StrBytes::from_static_str("t").into())]);
+        for (_, read) in read_back(&ENTRY, |_| refused(&asked)) {
+            assert_eq!((read.topics[0].error_code, read.next_cursor), (ResponseError::InvalidRequest.code(), None));
+        }
+    }
+}

@@ -92,9 +92,14 @@ fn named_partitions(ctx: &Context, request: &FetchRequest, uses_topic_ids: bool)
     let mut wanted = IndexMap::new();
     for topic in &request.topics {
         let topic_key = key(&topic.topic, topic.topic_id);
+        let known_as = match &topic_key {
+            TopicKey::Name(_) => None,
+            TopicKey::Id(id) => ctx.node.partitions.name_of(*id),
+        };
         wanted.extend(topic.partitions.iter().map(|partition| {
             let wanted = Wanted {
                 topic: topic_key.clone(),
+                known_as: known_as.clone(),
                 partition: partition.partition,
                 fetch_offset: partition.fetch_offset,
                 max_bytes: partition.partition_max_bytes,

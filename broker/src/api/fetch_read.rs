@@ -116,12 +116,20 @@ pub async fn read_all(ctx: &Context, wanted: &[Wanted], limits: &Limits) -> Vec<
 }
 
 fn resolve(ctx: &Context, wanted: &Wanted) -> Result<Arc<Partition>, ResponseError> {
-    let name = match &wanted.topic {
-        TopicKey::Name(name) => name.clone(),
-        TopicKey::Id(id) => ctx.node.partitions.name_of(*id).ok_or(errors::lookup(LookupError::UnknownId))?,
+    let (name, is_gone) = match &wanted.topic {
+        TopicKey::Name(name) => (name.clone(), false),
+        TopicKey::Id(id) => match (ctx.node.partitions.name_of(*id), &wanted.known_as) {
+            (Some(name), _) => (name, false),
+            (None, Some(name)) => (name.clone(), true),
+            (None, None) => return Err(errors::lookup(LookupError::UnknownId)),
+        },
     };
     let name = ctx.may(Operation::Read, TopicName(name)).map_err(|_| ResponseError::TopicAuthorizationFailed)?;
     let partition = ctx.node.partitions.get(&name, wanted.partition).map_err(errors::lookup)?;
+    if is_gone {
+        // There is a topic of this name again, and it is not the one that the session reads.
+        return Err(ResponseError::InconsistentTopicId);
+    }
     check_leader_epoch(wanted.current_leader_epoch, &partition)?;
     Ok(partition)
 }

@@ -45,3 +45,17 @@ async fn answer(ctx: &Context, request: &HeartbeatRequest) -> i16 {
         Err(error) => coordinator_code(&error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let code = ResponseError::RebalanceInProgress.code();
+        for (version, read) in read_back(&ENTRY, |_| HeartbeatResponse::default().with_error_code(code)) {
+            assert_eq!(read.error_code, code, "version {version}");
+        }
+    }
+}

@@ -143,3 +143,29 @@ fn answer(version: i16, index: i32, found: Result<Listed, ResponseError>) -> Lis
         .with_timestamp(listed.timestamp);
     if version >= 4 { answer.with_leader_epoch(listed.epoch) } else { answer }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let answers = |version| {
+            let found = Listed { offset: 5, timestamp: 1000, epoch: 3 };
+            let partitions = vec![
+                answer(version, 0, Ok(found)),
+                answer(version, 1, Ok(Listed::NOTHING)),
+                answer(version, 2, Err(ResponseError::UnknownTopicOrPartition)),
+            ];
+            let topic = ListOffsetsTopicResponse::default().with_partitions(partitions);
+            Clamped::<_, 10>(ListOffsetsResponse::default().with_topics(vec![topic]))
+        };
+        for (version, Clamped(read)) in read_back(&ENTRY, answers) {
+            let shown: Vec<_> =
+                read.topics[0].partitions.iter().map(|p| (p.error_code, p.offset, p.timestamp)).collect();
+            assert_eq!(shown, [(0, 5, 1000), (0, -1, -1), (3, -1, -1)], "version {version}");
+            assert_eq!(read.topics[0].partitions[0].leader_epoch, if version >= 4 { 3 } else { -1 });
+        }
+    }
+}

@@ -55,6 +55,8 @@ mod partition_view;
 mod produce;
 mod sync_group;
 mod topic_errors;
+#[cfg(test)]
+mod written;
 
 /// Every API that this node serves, in the order of their keys.
 pub const TABLE: &[Entry] = &[

@@ -84,3 +84,21 @@ fn response_topic(name: &str, partitions: Vec<(i32, i16)>) -> OffsetDeleteRespon
         .with_name(message_text(name).into())
         .with_partitions(partitions.into_iter().map(partition).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let topics = vec![response_topic("t", vec![(0, 0), (7, 86)]), response_topic("u", vec![(1, 3)])];
+        for (_, read) in read_back(&ENTRY, |_| OffsetDeleteResponse::default().with_topics(topics.clone())) {
+            assert_eq!(read.topics, topics);
+        }
+        let code = ResponseError::GroupIdNotFound.code();
+        for (_, read) in read_back(&ENTRY, |_| OffsetDeleteResponse::default().with_error_code(code)) {
+            assert_eq!(read.error_code, code);
+        }
+    }
+}

@@ -56,3 +56,19 @@ fn answer(partition: i32, found: Result<(i32, i64), ResponseError>) -> EpochEndO
         .with_leader_epoch(epoch)
         .with_end_offset(end_offset)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let partitions = vec![answer(0, Ok((3, 5))), answer(1, Err(ResponseError::UnknownLeaderEpoch))];
+        let topic = OffsetForLeaderTopicResult::default().with_partitions(partitions.clone());
+        let answer = OffsetForLeaderEpochResponse::default().with_topics(vec![topic]);
+        for (version, read) in read_back(&ENTRY, |_| answer.clone()) {
+            assert_eq!(read.topics[0].partitions, partitions, "version {version}");
+        }
+    }
+}

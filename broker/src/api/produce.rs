@@ -235,3 +235,45 @@ fn record_errors(error: &ValidateError) -> Vec<BatchIndexAndErrorMessage> {
     });
     told.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::read_back;
+    use super::*;
+    use record_batch::{RecordFault, RecordFaultKind, RecordFaults};
+
+    #[test]
+    fn every_answer_is_written_at_every_version() {
+        let appended = Appended {
+            first_offset: 5,
+            last_offset: 7,
+            log_append_time_ms: 1000,
+            log_start_offset: 3,
+            duplicate: false,
+        };
+        let fault = RecordFault { batch_index: 2, kind: RecordFaultKind::NoKey };
+        let faults = RecordFaults { faults: vec![fault], total: 1, invalid_timestamp: false };
+        let answers = |version| {
+            let partitions = vec![
+                answer(version, 0, Ok(appended)),
+                answer(version, 1, Err(Failure::Code(ResponseError::UnknownTopicOrPartition))),
+                answer(version, 2, Err(Failure::Invalid(ValidateError::Records(faults.clone())))),
+            ];
+            let topic = TopicProduceResponse::default().with_partition_responses(partitions);
+            ProduceResponse::default().with_responses(vec![match version {
+                TOPIC_ID_VERSION.. => topic.with_topic_id(uuid::Uuid::from_u128(7)),
+                _ => topic.with_name(StrBytes::from_static_str("t").into()),
+            }])
+        };
+        for (version, read) in read_back(&ENTRY, answers) {
+            let [good, unknown, invalid] = &read.responses[0].partition_responses[..] else {
+                panic!("three partitions")
+            };
+            assert_eq!((good.base_offset, good.log_append_time_ms), (5, 1000), "version {version}");
+            assert_eq!((unknown.error_code, unknown.base_offset), (3, -1), "version {version}");
+            assert_eq!(invalid.error_code, 87, "version {version}");
+            let told = invalid.record_errors.first().map(|e| (e.batch_index, e.batch_index_error_message.is_some()));
+            assert_eq!(told, (version >= RECORD_ERRORS_VERSION).then_some((2, true)), "version {version}");
+        }
+    }
+}

@@ -28,6 +28,8 @@ pub enum TopicKey {
 pub struct Wanted {
     /// Topic.
     pub topic: TopicKey,
+    /// Name that the topic had when the client first named it by its id (Kafka: CachedPartition.maybeSetTopicName).
+    pub known_as: Option<Arc<str>>,
     /// Partition.
     pub partition: PartitionIndex,
     /// First offset wanted.
@@ -150,7 +152,10 @@ impl FetchSessions {
         for wanted in wanted {
             let key = (wanted.topic.clone(), wanted.partition);
             match session.partitions.get_mut(&key) {
-                Some(known) => known.wanted = wanted,
+                Some(known) => {
+                    let known_as = known.wanted.known_as.take().or_else(|| wanted.known_as.clone());
+                    known.wanted = Wanted { known_as, ..wanted };
+                }
                 None => {
                     session.partitions.insert(key, InSession { wanted, told: None });
                 }
@@ -240,6 +245,7 @@ mod tests {
     fn wanted(partition: i32) -> Wanted {
         Wanted {
             topic: TopicKey::Name("t".into()),
+            known_as: None,
             partition,
             fetch_offset: 0,
             max_bytes: 1,
@@ -277,6 +283,20 @@ mod tests {
         let forgotten = [(TopicKey::Name("t".into()), 1)];
         let (_, left) = sessions.begin_request((id, 1), false, Vec::new(), &forgotten, Duration::ZERO).unwrap();
         assert_eq!(left, [wanted(0)]);
+    }
+
+    #[test]
+    fn bl_074_a_session_remembers_the_name_that_an_id_had_first() {
+        let sessions = FetchSessions::new(10);
+        let named = |known_as: Option<&str>, fetch_offset| Wanted {
+            topic: TopicKey::Id(TopicId(uuid::Uuid::from_u128(7))),
+            known_as: known_as.map(Into::into),
+            fetch_offset,
+            ..wanted(0)
+        };
+        let id = sessions.begin_session(true, vec![(named(Some("t"), 0), TOLD)], || 7, Duration::ZERO);
+        let again = sessions.begin_request((id, 1), true, vec![named(None, 5)], &[], Duration::ZERO);
+        assert_eq!(again.unwrap().1, [named(Some("t"), 5)]);
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use protocol_tests::group::{Member, commit, commit_request, committed, state};
 use protocol_tests::ops::*;
-use protocol_tests::{Batch, Broker, Client, Record, codes};
+use protocol_tests::{Batch, Broker, Client, Record, codes, eventually};
 
 fn values(client: &mut Client, topic: &str) -> Vec<String> {
     let text = |r: Record| String::from_utf8(r.value.expect("a value")).expect("UTF-8");
@@ -28,7 +30,9 @@ fn bl_140_every_acknowledged_record_survives_a_kill_under_load_in_order_and_once
     let topic = fresh_topic(&mut broker.client(), &[("segment.bytes", "1048576")]);
     let address = broker.address;
     let name = topic.clone();
-    // Sends until the connection breaks and gives the number of acknowledged records.
+    let acknowledged = Arc::new(AtomicUsize::new(0));
+    let count = acknowledged.clone();
+    // Sends until the connection breaks.
     let writer = std::thread::spawn(move || {
         let mut client = Client::connect(address);
         let padding = "x".repeat(2000);
@@ -36,15 +40,18 @@ fn bl_140_every_acknowledged_record_survives_a_kill_under_load_in_order_and_once
             let batch = Batch::of(&[&format!("{i} {padding}")]);
             client.send(9, &produce_request(&name, 0, -1, batch.bytes()));
             if client.read_frame(Duration::from_secs(30)).is_err() {
-                return i;
+                return;
             }
+            count.store(i + 1, Ordering::Relaxed);
         }
-        unreachable!("the broker is killed")
     });
-    std::thread::sleep(Duration::from_secs(3));
+    // Enough for two segments.
+    eventually("the load is under way", Duration::from_secs(120), || {
+        (acknowledged.load(Ordering::Relaxed) > 1000).then_some(())
+    });
     broker.kill();
-    let acknowledged: usize = writer.join().unwrap();
-    assert!(acknowledged > 10);
+    writer.join().unwrap();
+    let acknowledged = acknowledged.load(Ordering::Relaxed);
     broker.restart();
     let mut client = broker.client();
     await_topic(&mut client, &topic, 1);

@@ -237,13 +237,22 @@ fn configs() -> Vec<Sample> {
             m::DescribeConfigsRequest::default().with_resources(vec![resource; n])
         }),
         both("AlterConfigs", 0..=2, |_, n| {
-            let resource = m::alter_configs_request::AlterConfigsResource::default().with_resource_type(TOPIC);
-            m::AlterConfigsRequest::default().with_resources(vec![resource; n]).with_validate_only(true)
+            // Apache Kafka never answers when a resource is named twice.
+            let resource = |i| {
+                m::alter_configs_request::AlterConfigsResource::default()
+                    .with_resource_type(TOPIC)
+                    .with_resource_name(s(&format!("no-such-topic-{i}")))
+            };
+            m::AlterConfigsRequest::default().with_resources((0..n).map(resource).collect()).with_validate_only(true)
         }),
         both("IncrementalAlterConfigs", 0..=1, |_, n| {
-            let resource =
-                m::incremental_alter_configs_request::AlterConfigsResource::default().with_resource_type(TOPIC);
-            m::IncrementalAlterConfigsRequest::default().with_resources(vec![resource; n]).with_validate_only(true)
+            let resource = |i| {
+                m::incremental_alter_configs_request::AlterConfigsResource::default()
+                    .with_resource_type(TOPIC)
+                    .with_resource_name(s(&format!("no-such-topic-{i}")))
+            };
+            let request = m::IncrementalAlterConfigsRequest::default().with_validate_only(true);
+            request.with_resources((0..n).map(resource).collect())
         }),
         both("ListConfigResources", 1..=1, |_, n| {
             m::ListConfigResourcesRequest::default().with_resource_types(vec![2; n])

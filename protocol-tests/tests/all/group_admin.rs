@@ -171,9 +171,8 @@ fn bl_073_operations_on_a_group_are_told_when_asked() {
     let groups = vec![group_id(&stable.group), group_id(&offsets_only)];
     for version in 3..=6 {
         for asked in [false, true] {
-            let request = DescribeGroupsRequest::default()
-                .with_groups(groups.clone())
-                .with_include_authorized_operations(asked);
+            let request =
+                DescribeGroupsRequest::default().with_groups(groups.clone()).with_include_authorized_operations(asked);
             for group in stable.client.call(version, &request).groups {
                 assert_eq!(group.error_code, codes::NONE);
                 assert_eq!(group.authorized_operations != i32::MIN, asked, "version {version}");

@@ -1,6 +1,6 @@
 //! What may happen between the states of a classic group: commits, heartbeats and timeouts in the middle of a round. Uses the harness.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kafka_protocol::messages::JoinGroupRequest;
@@ -118,4 +118,45 @@ fn an_empty_group_takes_commits_from_outside_any_generation() {
     let answer = member.client.call(8, &commit_request(&member.group, &topic, 0, 9));
     assert_eq!(answer.topics[0].partitions[0].error_code, codes::NONE);
     assert_eq!(committed(&mut member.client, &member.group, &topic, 0).0, 9);
+}
+
+#[test]
+fn bl_077_a_pending_member_does_not_keep_the_group() {
+    let broker = Broker::shared();
+    let mut real = Member::new(broker, &unique("group"));
+    real.session_ms = 1000;
+    real.become_stable();
+    let mut pending = Member::new(broker, &real.group);
+    pending.session_ms = 1500;
+    assert_eq!(pending.client.call(7, &pending.join_request()).error_code, codes::MEMBER_ID_REQUIRED);
+    eventually("the group is empty", SOON, || (state(&mut broker.client(), &real.group) == "Empty").then_some(()));
+}
+
+#[test]
+fn bl_077_a_pending_member_joins_at_once_when_the_last_member_is_gone() {
+    let broker = Broker::shared();
+    let mut real = Member::new(broker, &unique("group"));
+    (real.session_ms, real.rebalance_ms) = (1000, 60_000);
+    real.become_stable();
+    let mut pending = Member::new(broker, &real.group);
+    (pending.session_ms, pending.rebalance_ms) = (60_000, 60_000);
+    let answer = pending.client.call(7, &pending.join_request());
+    assert_eq!(answer.error_code, codes::MEMBER_ID_REQUIRED);
+    pending.member_id = answer.member_id.to_string();
+    eventually("the group is empty", SOON, || (state(&mut broker.client(), &real.group) == "Empty").then_some(()));
+    let start = Instant::now();
+    let answer = pending.join();
+    assert_eq!((answer.error_code, answer.members.len()), (codes::NONE, 1));
+    assert!(start.elapsed() < Duration::from_secs(20), "it waits for nobody");
+}
+
+#[test]
+fn a_pending_member_that_expired_is_unknown() {
+    let broker = Broker::shared();
+    let mut pending = Member::new(broker, &unique("group"));
+    pending.session_ms = 600;
+    let answer = pending.client.call(7, &pending.join_request());
+    pending.member_id = answer.member_id.to_string();
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(pending.client.call(7, &pending.join_request()).error_code, codes::UNKNOWN_MEMBER_ID);
 }

@@ -317,47 +317,6 @@ fn bl_076_a_static_member_can_be_removed_by_its_instance_id() {
 }
 
 #[test]
-fn bl_077_a_pending_member_does_not_keep_the_group() {
-    let broker = Broker::shared();
-    let mut real = Member::new(broker, &group());
-    real.session_ms = 1000;
-    real.become_stable();
-    let mut pending = Member::new(broker, &real.group);
-    pending.session_ms = 1500;
-    assert_eq!(pending.client.call(7, &pending.join_request()).error_code, codes::MEMBER_ID_REQUIRED);
-    eventually("the group is empty", SOON, || (state(&mut broker.client(), &real.group) == "Empty").then_some(()));
-}
-
-#[test]
-fn bl_077_a_pending_member_joins_at_once_when_the_last_member_is_gone() {
-    let broker = Broker::shared();
-    let mut real = Member::new(broker, &group());
-    (real.session_ms, real.rebalance_ms) = (1000, 60_000);
-    real.become_stable();
-    let mut pending = Member::new(broker, &real.group);
-    (pending.session_ms, pending.rebalance_ms) = (60_000, 60_000);
-    let answer = pending.client.call(7, &pending.join_request());
-    assert_eq!(answer.error_code, codes::MEMBER_ID_REQUIRED);
-    pending.member_id = answer.member_id.to_string();
-    eventually("the group is empty", SOON, || (state(&mut broker.client(), &real.group) == "Empty").then_some(()));
-    let start = Instant::now();
-    let answer = pending.join();
-    assert_eq!((answer.error_code, answer.members.len()), (codes::NONE, 1));
-    assert!(start.elapsed() < Duration::from_secs(20), "it waits for nobody");
-}
-
-#[test]
-fn a_pending_member_that_expired_is_unknown() {
-    let broker = Broker::shared();
-    let mut pending = Member::new(broker, &group());
-    pending.session_ms = 600;
-    let answer = pending.client.call(7, &pending.join_request());
-    pending.member_id = answer.member_id.to_string();
-    std::thread::sleep(Duration::from_millis(2500));
-    assert_eq!(pending.client.call(7, &pending.join_request()).error_code, codes::UNKNOWN_MEMBER_ID);
-}
-
-#[test]
 fn bl_079_a_member_that_leaves_does_not_hold_up_the_join() {
     let broker = Broker::shared();
     let name = group();

@@ -159,7 +159,7 @@ fn bl_014_a_producer_unknown_to_the_partition_may_start_anywhere() {
 
 #[test]
 fn bl_014_after_expiry_any_sequence_is_accepted() {
-    let own = [("producer.id.expiration.ms", "1000"), ("producer.id.expiration.check.interval.ms", "300")];
+    let own = [("producer.id.expiration.ms", "5000"), ("producer.id.expiration.check.interval.ms", "300")];
     let broker = Broker::start(&own);
     let mut client = broker.client();
     let topic = fresh_topic(&mut client, &[]);

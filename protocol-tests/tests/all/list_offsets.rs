@@ -225,12 +225,16 @@ fn bl_065_the_earliest_offset_can_be_read() {
 }
 
 #[test]
-fn leader_epochs_are_told_and_checked() {
+fn bl_062_leader_epochs_are_told_and_checked() {
     let mut client = Broker::shared().client();
     let topic = timeless_topic(&mut client, &[]);
     let epoch = metadata(&mut client, &[&topic]).topics[0].partitions[0].leader_epoch;
     let ask = |client: &mut Client, asked: i64| list_offset(client, &topic, 0, asked).leader_epoch;
-    assert_eq!(ask(&mut client, LATEST), epoch);
+    assert_eq!(
+        (ask(&mut client, LATEST), ask(&mut client, EARLIEST), ask(&mut client, 10)),
+        (epoch, epoch, -1),
+        "empty"
+    );
     append(&mut client, &topic, &at(&[10]));
     assert_eq!((ask(&mut client, 10), ask(&mut client, LATEST), ask(&mut client, EARLIEST)), (epoch, epoch, epoch));
     assert_eq!(ask(&mut client, 11), -1, "nothing found");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kafka_protocol::messages::{MetadataRequest, ProduceRequest};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
+use kafka_protocol::messages::{MetadataRequest, ProduceRequest};
 use protocol_tests::ops::*;
 use protocol_tests::{Batch, Broker, Client, Compression, Record, codes};
 use uuid::Uuid;

@@ -4,7 +4,10 @@ use kafka_protocol::messages::create_partitions_request::{CreatePartitionsAssign
 use kafka_protocol::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
-use kafka_protocol::messages::{BrokerId, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::{
+    BrokerId, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
+};
 use protocol_tests::ops::*;
 use protocol_tests::{Batch, Broker, Client, codes, eventually, unique};
 use uuid::Uuid;
@@ -299,4 +302,53 @@ fn bl_074_a_topic_made_again_is_empty_and_has_a_new_id() {
     assert_ne!(first, second);
     assert_eq!(end_offset(&mut client, &topic), 0);
     assert_eq!(append(&mut client, &topic, &Batch::of(&["v"])), 0);
+}
+
+#[test]
+fn bl_068_who_produces_at_once_to_a_new_topic_is_told_only_to_try_again() {
+    let mut client = Broker::shared().client();
+    let passing = [codes::UNKNOWN_TOPIC_OR_PARTITION, codes::LEADER_NOT_AVAILABLE, codes::NOT_LEADER_OR_FOLLOWER];
+    for round in 0..10 {
+        let name = unique("topic");
+        if round % 2 == 0 {
+            let result = create(&mut client, 7, creatable(&name, 3, &[]), false);
+            assert_eq!(result.error_code, codes::NONE);
+        } else {
+            let asked = MetadataRequestTopic::default().with_name(Some(topic_name(&name)));
+            client.call(12, &MetadataRequest::default().with_topics(Some(vec![asked])));
+        }
+        eventually("the append succeeds", SOON, || {
+            let answer = produce(&mut client, &name, 0, Batch::of(&["v"]).bytes());
+            assert!(answer.error_code == codes::NONE || passing.contains(&answer.error_code), "{answer:?}");
+            (answer.error_code == codes::NONE).then_some(())
+        });
+        assert_eq!(end_offset(&mut client, &name), 1);
+    }
+}
+
+#[test]
+fn bl_119_create_topics_says_why_it_refuses() {
+    let mut client = Broker::shared().client();
+    let name = unique("topic");
+    let existing = fresh_topic(&mut client, &[]);
+    let nowhere = CreatableReplicaAssignment::default().with_broker_ids(vec![BrokerId(99)]);
+    let cases = [
+        (creatable(&existing, 1, &[]), codes::TOPIC_ALREADY_EXISTS),
+        (creatable("a/b", 1, &[]), codes::INVALID_TOPIC_EXCEPTION),
+        (creatable(&name, 1, &[("retention.ms", "abc")]), codes::INVALID_CONFIG),
+        (creatable(&name, 1, &[("no.such.key", "1")]), codes::INVALID_CONFIG),
+        (creatable(&name, 0, &[]), codes::INVALID_PARTITIONS),
+        (creatable(&name, 1, &[]).with_replication_factor(9), codes::INVALID_REPLICATION_FACTOR),
+        (
+            creatable(&name, -1, &[]).with_replication_factor(-1).with_assignments(vec![nowhere]),
+            codes::INVALID_REPLICA_ASSIGNMENT,
+        ),
+    ];
+    for version in 2..=7 {
+        for (topic, code) in &cases {
+            let result = create(&mut client, version, topic.clone(), false);
+            assert_eq!(result.error_code, *code, "v{version} {topic:?}");
+            assert!(result.error_message.is_some_and(|m| m.len() > 10), "v{version} {topic:?}");
+        }
+    }
 }

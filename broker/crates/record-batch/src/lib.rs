@@ -23,7 +23,9 @@ pub use header::{BatchHeader, Compression, HEADER_LEN, HeaderError, TimestampTyp
 pub use record::{HeaderRef, Headers, RecordError, RecordRef, Records};
 pub use sequence::{decrement_sequence, increment_sequence};
 pub use stream::{ReadError, RecordReader};
-pub use validate::{Refusal, Rules, TargetCompression, ValidBatch, ValidateError, validate};
+pub use validate::{
+    RecordFault, RecordFaultKind, RecordFaults, Refusal, Rules, TargetCompression, ValidBatch, ValidateError, validate,
+};
 
 /// Producer id of a batch whose producer is not idempotent (Kafka: RecordBatch.NO_PRODUCER_ID).
 pub const NO_PRODUCER_ID: base::ProducerId = -1;
