@@ -1,13 +1,14 @@
 //! ListOffsets (2), versions 1-11: first record at or after a timestamp, and the offsets that negative timestamps stand
 //! for (KIP-79, KIP-734 max timestamp, KIP-405 and KIP-1005 local and tiered offsets, KIP-1023 pending upload).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
 use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 use kafka_protocol::messages::{ApiKey, ListOffsetsRequest, ListOffsetsResponse};
+use kafka_protocol::protocol::StrBytes;
 use partition_log::{Bound, ReadError, TimestampOffset};
 
 use super::epochs::check_leader_epoch;
@@ -43,28 +44,22 @@ impl Api for ListOffsets {
     async fn handle(ctx: Context, Clamped(request): Self::Request) -> Outcome<Self::Response> {
         let bound =
             if request.isolation_level == READ_COMMITTED { Bound::LastStableOffset } else { Bound::HighWatermark };
-        let mut asked = HashSet::new();
-        let mut twice = HashSet::new();
-        for topic in &request.topics {
-            for partition in &topic.partitions {
-                let key = (topic.name.clone(), partition.partition_index);
-                if !asked.insert(key.clone()) {
-                    twice.insert(key);
-                }
-            }
-        }
+        let mut twice = repeated(&request);
         let mut topics = Vec::with_capacity(request.topics.len());
         for topic in request.topics {
             let name = TopicName(ctx.node.partitions.shared_name(&topic.name));
             let name = ctx.may(Operation::Describe, name);
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for asked in &topic.partitions {
-                let partition = match &name {
-                    _ if twice.contains(&(topic.name.clone(), asked.partition_index)) => {
+                let told = twice.get_mut(&(topic.name.0.clone(), asked.partition_index));
+                let partition = match (&name, told) {
+                    (Err(_), _) => Err(ResponseError::TopicAuthorizationFailed),
+                    (Ok(_), Some(true)) => continue,
+                    (Ok(_), Some(told)) => {
+                        *told = true;
                         Err(ResponseError::InvalidRequest)
                     }
-                    Ok(name) => ctx.node.partitions.get(name, asked.partition_index).map_err(errors::lookup),
-                    Err(_) => Err(ResponseError::TopicAuthorizationFailed),
+                    (Ok(name), None) => ctx.node.partitions.get(name, asked.partition_index).map_err(errors::lookup),
                 };
                 let found = match partition {
                     Ok(partition) => list(&ctx, &partition, asked, bound).await,
@@ -76,6 +71,22 @@ impl Api for ListOffsets {
         }
         Outcome::Reply(Clamped(ListOffsetsResponse::default().with_topics(topics)))
     }
+}
+
+/// Partitions that the request names more than once, none of them told yet: each is answered once and with an error
+/// (Kafka: ReplicaManager.fetchOffset).
+fn repeated(request: &ListOffsetsRequest) -> HashMap<(StrBytes, i32), bool> {
+    let mut asked = HashSet::new();
+    let mut twice = HashMap::new();
+    for topic in &request.topics {
+        for partition in &topic.partitions {
+            let key = (topic.name.0.clone(), partition.partition_index);
+            if !asked.insert(key.clone()) {
+                twice.insert(key, false);
+            }
+        }
+    }
+    twice
 }
 
 /// Offset, timestamp and epoch; -1 for what there is not.
