@@ -167,6 +167,7 @@ fn bl_112_the_answer_lists_every_config_of_the_topic() {
     let name = unique("topic");
     let result = create(&mut client, 7, creatable(&name, 1, &[("retention.ms", "12345")]), false);
     let configs = result.configs.expect("a list");
+    await_topic(&mut client, &name, 1);
     let described = crate::configs::describe(&mut client, TOPIC, &name);
     let mut one: Vec<_> = configs.iter().map(|c| c.name.to_string()).collect();
     let mut two: Vec<_> = described.configs.iter().map(|c| c.name.to_string()).collect();
