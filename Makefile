@@ -7,10 +7,9 @@ TARGET ?= ours
 ROUNDS ?= 3
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release/monedula
 
-# Suites of real clients that fit into `make test`, and what only `make test-long` runs.
-SUITES := kcat golden confluent-python java-clients prometheus dump-log kill9 franz-go
-LONG_SUITES := librdkafka kafka-itests
-LONG := $(LONG_SUITES), FULL=1 compat/librdkafka, RECORDS=50000 compat/franz-go, protocol-tests and the suites on Apache Kafka
+# Suites of real clients, and what only `make test-long` runs.
+SUITES := kcat golden confluent-python java-clients prometheus dump-log kill9 franz-go librdkafka kafka-itests
+LONG := FULL=1 compat/librdkafka, RECORDS=50000 compat/franz-go, protocol-tests and the suites on Apache Kafka
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 18
@@ -26,10 +25,9 @@ test: ## everything that fits into 45 minutes; installs what it needs
 	.ci/test $(SUITES)
 
 test-long: release ## what takes too long for make test: whole suites, and the tests on Apache Kafka
-	for suite in $(LONG_SUITES); do compat/run $$suite ours || exit 1; done
 	FULL=1 LIMIT=400 compat/run librdkafka ours
 	RECORDS=50000 compat/run franz-go ours
-	TARGET=kafka .ci/parts protocol-tests $(addprefix compat/,$(filter-out prometheus,$(SUITES) $(LONG_SUITES)))
+	TARGET=kafka .ci/parts protocol-tests $(addprefix compat/,$(filter-out prometheus,$(SUITES)))
 
 verify: ## format, lints and the rules of the tree; writes nothing
 	.ci/parts fmt clippy tidy

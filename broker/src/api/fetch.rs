@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use base::TopicId;
-use bytes::Bytes;
 use indexmap::IndexMap;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_response::{
@@ -13,15 +12,15 @@ use kafka_protocol::messages::fetch_response::{
 };
 use kafka_protocol::messages::{ApiKey, FetchRequest, FetchResponse};
 use kafka_protocol::protocol::StrBytes;
-use partition_log::Bound;
+use partition_log::{Bound, Records};
 
+use super::fetch_incremental::read_news;
 use super::fetch_read::{Limits, Read, read_all};
 use super::{Api, Context, Entry, Outcome};
-use crate::observe::Wait;
-use crate::runtime::fetch_sessions::{Kind, SessionError, Told, TopicKey, Wanted};
+use crate::observe::{TopicCounter, Wait};
+use crate::runtime::fetch_sessions::{Begun, SessionError, TopicKey, Wanted};
 use crate::runtime::partition::Waiter;
-use crate::wire::reply_frame::ReplyFrame;
-use crate::wire::{self, WireError};
+use crate::wire::fetch_reply::FetchAnswer;
 
 /// The row of the table.
 pub const ENTRY: Entry = Entry::of::<Fetch>("Fetch", 4..=18);
@@ -38,26 +37,31 @@ struct Fetch;
 impl Api for Fetch {
     const KEY: i16 = ApiKey::Fetch as i16;
     type Request = FetchRequest;
-    type Response = FetchResponse;
+    type Response = FetchAnswer;
 
-    async fn handle(ctx: Context, request: FetchRequest) -> Outcome<FetchResponse> {
+    async fn handle(ctx: Context, request: FetchRequest) -> Outcome<FetchAnswer> {
         let uses_topic_ids = ctx.version >= TOPIC_ID_VERSION;
         let session =
             if ctx.version >= SESSION_VERSION { (request.session_id, request.session_epoch) } else { (0, -1) };
         let (wanted, forgotten) = named_partitions(&ctx, &request, uses_topic_ids);
         let now = ctx.node.clock.monotonic();
         let begun = ctx.node.fetch_sessions.begin_request(session, uses_topic_ids, wanted, &forgotten, now);
-        let (kind, wanted) = match begun {
+        let begun = match begun {
             Ok(begun) => begun,
-            Err(error) => return Outcome::Reply(FetchResponse::default().with_error_code(session_error(error).code())),
+            Err(error) => return Outcome::Reply(refused(error)),
         };
         let limits = limits(&request, ctx.node.config.net.fetch_bytes_max);
-        let (reads, waited) = read_or_wait(&ctx, &wanted, &limits).await;
-        Outcome::ReplyAfter(answer(&ctx, kind, uses_topic_ids, reads), waited)
-    }
-
-    fn encode(correlation_id: i32, version: i16, response: FetchResponse) -> Result<ReplyFrame, WireError> {
-        wire::fetch_reply::encode(correlation_id, version, response)
+        let (session_id, reads, waited) = match begun {
+            Begun::Full { begins_session, wanted } => {
+                let (reads, waited) = read_or_wait(&ctx, &wanted, &limits).await;
+                (if begins_session { begin_session(&ctx, uses_topic_ids, &reads) } else { 0 }, reads, waited)
+            }
+            Begun::Incremental(session) => {
+                let (news, waited) = read_news(&ctx, &session, &limits).await;
+                (session.id(), news, waited)
+            }
+        };
+        Outcome::ReplyAfter(answer(ctx.version, session_id, reads), waited)
     }
 }
 
@@ -72,6 +76,11 @@ fn limits(request: &FetchRequest, fetch_bytes_max: i32) -> Limits {
         max_wait: Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)),
         bound: if committed_only { Bound::LastStableOffset } else { Bound::HighWatermark },
     }
+}
+
+fn refused(error: SessionError) -> FetchAnswer {
+    let response = FetchResponse::default().with_error_code(session_error(error).code());
+    FetchAnswer { response, records: Vec::new() }
 }
 
 fn session_error(error: SessionError) -> ResponseError {
@@ -125,7 +134,7 @@ async fn read_or_wait(ctx: &Context, wanted: &[Wanted], limits: &Limits) -> (Vec
         return (reads, Duration::ZERO);
     }
     // They are read again, and would only fill the memory until then.
-    reads.iter_mut().for_each(|read| read.records = Bytes::new());
+    reads.iter_mut().for_each(|read| read.records = Records::default());
     let begun = ctx.node.clock.monotonic();
     wait_for_enough(ctx, &reads, limits).await;
     let waited = ctx.node.clock.monotonic().saturating_sub(begun);
@@ -152,47 +161,42 @@ async fn wait_for_enough(ctx: &Context, reads: &[Read], limits: &Limits) {
     }
 }
 
-/// True if the answer can go out now. A partition that is not here does not hurry the others, or a client that has not
-/// heard of its deletion yet would ask again without a pause (Kafka: KafkaApis.handleFetchRequest sets them apart).
+/// True if the answer can go out now.
 fn is_enough(reads: &[Read], limits: &Limits) -> bool {
     let bytes: u64 = reads.iter().map(|read| read.records.len() as u64).sum();
-    let is_news = |read: &Read| (read.error.is_some() && !read.is_unknown()) || read.diverging.is_some();
-    bytes >= limits.min_bytes || reads.iter().any(is_news) || reads.iter().all(Read::is_unknown)
+    bytes >= limits.min_bytes || reads.iter().any(Read::is_urgent) || reads.iter().all(Read::is_unknown)
 }
 
-fn answer(ctx: &Context, kind: Kind, uses_topic_ids: bool, reads: Vec<Read>) -> FetchResponse {
-    let told: Vec<(Wanted, Told, bool)> =
-        reads.iter().map(|read| (read.wanted.clone(), read.told(), !read.records.is_empty())).collect();
-    let (session_id, news) = match kind {
-        Kind::Sessionless => (0, None),
-        Kind::Begin => {
-            let answered = told.into_iter().map(|(wanted, told, _)| (wanted, told)).collect();
-            let random = || ctx.node.entropy.next_u64();
-            let now = ctx.node.clock.monotonic();
-            (ctx.node.fetch_sessions.begin_session(uses_topic_ids, answered, random, now), None)
-        }
-        Kind::Continue(id) => (id, Some(ctx.node.fetch_sessions.news(id, &told))),
-    };
-    let told = reads.into_iter().enumerate().filter(|(at, _)| news.as_ref().is_none_or(|news| news[*at]));
-    let topics = by_topic(ctx.version, told.map(|(_, read)| read));
-    if ctx.version < SESSION_VERSION {
-        return FetchResponse::default().with_responses(topics);
-    }
-    FetchResponse::default().with_session_id(session_id).with_responses(topics)
+fn begin_session(ctx: &Context, uses_topic_ids: bool, reads: &[Read]) -> i32 {
+    let answered = reads.iter().map(|read| (read.wanted.clone(), read.told())).collect();
+    let random = || ctx.node.entropy.next_u64();
+    ctx.node.fetch_sessions.begin_session(uses_topic_ids, answered, random, ctx.node.clock.monotonic())
 }
 
 /// Partitions under their topics, in the order in which the topics first come.
-fn by_topic(version: i16, reads: impl Iterator<Item = Read>) -> Vec<FetchableTopicResponse> {
+fn answer(version: i16, session_id: i32, reads: Vec<Read>) -> FetchAnswer {
     // An answer may name as many topics as fit a request, so that each is found without a look at all of them.
-    let mut topics: IndexMap<TopicKey, FetchableTopicResponse> = IndexMap::new();
-    for read in reads {
-        let topic = match topics.get_mut(&read.wanted.topic) {
+    let mut topics: IndexMap<TopicKey, (FetchableTopicResponse, Vec<Records>)> = IndexMap::new();
+    for mut read in reads {
+        if let Some(partition) = &read.partition {
+            partition.topic().metrics.add(TopicCounter::BytesOut, read.records.len() as u64);
+        }
+        let (topic, records) = match topics.get_mut(&read.wanted.topic) {
             Some(topic) => topic,
-            None => topics.entry(read.wanted.topic.clone()).or_insert_with_key(topic_response),
+            None => {
+                let key = read.wanted.topic.clone();
+                topics.entry(key).or_insert_with_key(|key| (topic_response(key), Vec::new()))
+            }
         };
+        records.push(std::mem::take(&mut read.records));
         topic.partitions.push(partition_data(version, read));
     }
-    topics.into_values().collect()
+    let (topics, records): (Vec<_>, Vec<_>) = topics.into_values().unzip();
+    let mut response = FetchResponse::default().with_responses(topics);
+    if version >= SESSION_VERSION {
+        response = response.with_session_id(session_id);
+    }
+    FetchAnswer { response, records: records.into_iter().flatten().collect() }
 }
 
 fn topic_response(key: &TopicKey) -> FetchableTopicResponse {
@@ -211,8 +215,6 @@ fn partition_data(version: i16, read: Read) -> PartitionData {
         .with_error_code(told.error_code)
         .with_high_watermark(told.high_watermark)
         .with_last_stable_offset(told.last_stable_offset)
-        // Never null: librdkafka refuses a length of -1.
-        .with_records(Some(read.records))
         .with_aborted_transactions(read.aborted.map(|aborted| {
             let one = |txn: partition_log::AbortedTxn| {
                 AbortedTransaction::default()

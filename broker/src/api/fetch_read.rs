@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use kafka_protocol::ResponseError;
-use partition_log::{AbortedTxn, Access, Bound, EpochEnd, LogOffsets, LogPosition, ReadError, ReadRequest, ReadResult};
+use partition_log::{
+    AbortedTxn, Access, Bound, EpochEnd, Fetched, LogOffsets, LogPosition, ReadError, ReadRequest, Records,
+};
 
 use super::epochs::check_leader_epoch;
 use super::{Context, errors};
@@ -16,9 +17,9 @@ use crate::runtime::partition::{LookupError, Partition};
 use crate::security::{Operation, TopicName};
 use crate::tasks::Tasks;
 
-/// Most bytes that are read without leaving the thread that answers requests; what clients ask of a partition by default
-/// (`max.partition.fetch.bytes`).
-const READ_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
+/// From this size on records are not read: they go from the file to the socket. Below it, one copy costs less than the
+/// two small reads that find where they end.
+const FILE_BYTES_MIN: usize = 64 << 10;
 
 /// What bounds a Fetch.
 pub struct Limits {
@@ -41,7 +42,7 @@ pub struct Read {
     /// Why there are no records.
     pub error: Option<ResponseError>,
     /// Whole batches.
-    pub records: Bytes,
+    pub records: Records,
     /// The log's offsets.
     pub offsets: Option<LogOffsets>,
     /// Where the log and the client's part ways.
@@ -57,7 +58,7 @@ impl Read {
             wanted,
             partition: None,
             error: None,
-            records: Bytes::new(),
+            records: Records::default(),
             offsets: None,
             diverging: None,
             aborted: None,
@@ -95,6 +96,13 @@ impl Read {
         matches!(self.error, Some(UnknownTopicOrPartition | UnknownTopicId | TopicAuthorizationFailed))
     }
 
+    /// True when the client has to hear of it at once. A partition that is not here does not hurry the others, or a
+    /// client that has not heard of its deletion yet would ask again without a pause (Kafka: KafkaApis.handleFetchRequest
+    /// sets them apart).
+    pub fn is_urgent(&self) -> bool {
+        (self.error.is_some() && !self.is_unknown()) || self.diverging.is_some()
+    }
+
     /// True when the partition was deleted meanwhile.
     pub fn is_closed(&self) -> bool {
         self.partition.as_ref().is_some_and(|partition| partition.reader().is_closed())
@@ -107,7 +115,7 @@ pub async fn read_all(ctx: &Context, wanted: &[Wanted], limits: &Limits) -> Vec<
     let mut min_one_batch = true;
     let mut reads = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let read = read_partition(ctx, wanted, limits, left, min_one_batch).await;
+        let read = read_partition(ctx, wanted, limits, left, min_one_batch, |_| ()).await;
         left = left.saturating_sub(read.records.len());
         min_one_batch &= read.records.is_empty();
         reads.push(read);
@@ -134,23 +142,38 @@ fn resolve(ctx: &Context, wanted: &Wanted) -> Result<Arc<Partition>, ResponseErr
     Ok(partition)
 }
 
-async fn read_partition(ctx: &Context, wanted: &Wanted, limits: &Limits, left: usize, min_one_batch: bool) -> Read {
+/// Reads one partition; `found` is told which it is before it is looked at.
+pub async fn read_partition(
+    ctx: &Context,
+    wanted: &Wanted,
+    limits: &Limits,
+    left: usize,
+    min_one_batch: bool,
+    found: impl FnOnce(&Arc<Partition>),
+) -> Read {
     let partition = match resolve(ctx, wanted) {
         Ok(partition) => partition,
         Err(error) => return Read::failed(wanted.clone(), error),
     };
+    found(&partition);
     let metrics = partition.topic().metrics.clone();
     metrics.add(TopicCounter::TotalFetchRequests, 1);
     if let Some(end) = diverging(&partition, wanted) {
         let offsets = Some(partition.reader().offsets());
         return Read { diverging: Some(end), offsets, partition: Some(partition), ..Read::empty(wanted.clone()) };
     }
-    let held = ctx.node.answer_bytes.take(usize::try_from(wanted.max_bytes).unwrap_or(0).min(left));
-    let request =
-        ReadRequest { offset: wanted.fetch_offset, max_bytes: held.bytes(), min_one_batch, bound: limits.bound };
-    let read = match read_records(&partition, request).await {
+    let max_bytes = usize::try_from(wanted.max_bytes).unwrap_or(0).min(left);
+    let in_memory = max_bytes.min(FILE_BYTES_MIN);
+    let held = ctx.node.answer_bytes.take(in_memory);
+    // While other answers hold all the memory that there is for them, this one does without.
+    let file_bytes_min = if held.bytes() < in_memory { 1 } else { FILE_BYTES_MIN };
+    let request = ReadRequest { offset: wanted.fetch_offset, max_bytes, min_one_batch, bound: limits.bound };
+    let read = match read_records(&partition, request, file_bytes_min).await {
         Ok((result, aborted)) => Read {
-            records: held.by(result.records),
+            records: match result.records {
+                Records::Memory(bytes) => Records::Memory(held.by(bytes)),
+                in_file @ Records::File(_) => in_file,
+            },
             offsets: Some(result.offsets),
             position: result.position,
             aborted,
@@ -161,7 +184,6 @@ async fn read_partition(ctx: &Context, wanted: &Wanted, limits: &Limits, left: u
             Read::failed(wanted.clone(), error)
         }
     };
-    metrics.add(TopicCounter::BytesOut, read.records.len() as u64);
     Read { partition: Some(partition), ..read }
 }
 
@@ -174,42 +196,25 @@ fn diverging(partition: &Partition, wanted: &Wanted) -> Option<EpochEnd> {
     (end.epoch < wanted.last_fetched_epoch || end.end_offset < wanted.fetch_offset).then_some(end)
 }
 
-/// True if the read would copy so much that other connections had to wait for it, though it is all in memory.
-fn takes_long(partition: &Partition, request: &ReadRequest) -> bool {
-    if request.max_bytes <= READ_AT_ONCE_BYTES_MAX {
-        return false;
-    }
-    // The place of the first batch, without its records.
-    let place = ReadRequest { max_bytes: 1, min_one_batch: false, ..*request };
-    let found = partition.reader().read(&place, Access::NoWait);
-    let position = found.ok().and_then(|result| result.position);
-    position.is_some_and(|at| partition.reader().bytes_from(&at, request.bound) > READ_AT_ONCE_BYTES_MAX as u64)
-}
+type WithAborted = (Fetched, Option<Vec<AbortedTxn>>);
 
-type WithAborted = (ReadResult, Option<Vec<AbortedTxn>>);
-
-async fn read_records(partition: &Partition, request: ReadRequest) -> Result<WithAborted, ResponseError> {
-    let at_once = if takes_long(partition, &request) {
-        Err(ReadError::WouldBlock)
-    } else {
-        partition.reader().read(&request, Access::NoWait)
-    };
-    let outcome = match at_once {
+async fn read_records(
+    partition: &Partition,
+    request: ReadRequest,
+    file_bytes_min: usize,
+) -> Result<WithAborted, ResponseError> {
+    let outcome = match partition.reader().fetch(&request, Access::NoWait, file_bytes_min) {
         Err(ReadError::WouldBlock) => {
             let reader = partition.reader().clone();
-            let waited = Tasks::run_aside(move || reader.read(&request, Access::Wait)).await;
+            let waited = Tasks::run_aside(move || reader.fetch(&request, Access::Wait, file_bytes_min)).await;
             waited.ok_or(ResponseError::KafkaStorageError)?
         }
         outcome => outcome,
     };
-    let result = outcome.map_err(|error| errors::read(&error))?;
+    let fetched = outcome.map_err(|error| errors::read(&error))?;
     if request.bound != Bound::LastStableOffset {
-        return Ok((result, None));
+        return Ok((fetched, None));
     }
-    let end = record_batch::whole_batches(&result.records)
-        .filter_map(Result::ok)
-        .last()
-        .map_or(request.offset, |batch| batch.header().next_offset());
-    let aborted = partition.reader().aborted_transactions(request.offset, end).map_err(|error| errors::read(&error))?;
-    Ok((result, Some(aborted)))
+    let aborted = partition.reader().aborted_transactions(request.offset, fetched.next_offset);
+    Ok((fetched, Some(aborted.map_err(|error| errors::read(&error))?)))
 }

@@ -9,13 +9,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
+use kafka_protocol::protocol::{Decodable, HeaderVersion};
 
 use crate::node::Node;
 use crate::security::{Authorized, Denied, Operation, Resource, Session};
-use crate::wire;
 use crate::wire::error_codes::ErrorCodes;
 use crate::wire::reply_frame::ReplyFrame;
+use crate::wire::{self, Reply};
 
 mod alter_configs;
 pub mod api_versions;
@@ -36,6 +36,7 @@ mod describe_topic_partitions;
 mod epochs;
 mod errors;
 mod fetch;
+mod fetch_incremental;
 mod fetch_read;
 mod find_coordinator;
 mod heartbeat;
@@ -99,18 +100,10 @@ pub trait Api: 'static {
     /// The request as a type.
     type Request: Decodable + HeaderVersion + Send;
     /// The answer as a type.
-    type Response: Encodable + HeaderVersion + ErrorCodes + Send;
+    type Response: Reply + Send;
 
     /// Answers a request: translates it, makes one call, translates the result.
     fn handle(ctx: Context, request: Self::Request) -> impl Future<Output = Outcome<Self::Response>> + Send;
-
-    /// Puts an answer into its frame.
-    ///
-    /// # Errors
-    /// The answer holds a field that does not exist at `version`.
-    fn encode(correlation_id: i32, version: i16, response: Self::Response) -> Result<ReplyFrame, wire::WireError> {
-        Ok(wire::encode_reply(correlation_id, version, &response)?.into())
-    }
 }
 
 /// What becomes of a request.
@@ -261,7 +254,7 @@ fn run<A: Api>(ctx: Context, body: Bytes, cost_max: usize) -> Started {
         if let Some((index, _)) = entry(A::KEY) {
             response.error_codes(&mut |code| metrics.answered_with(index, code));
         }
-        let frame = A::encode(correlation_id, version, response).map(Some).map_err(CloseReason::from);
+        let frame = response.into_frame(correlation_id, version).map(Some).map_err(CloseReason::from);
         Finished { frame, waited }
     });
     Started { running, cost }

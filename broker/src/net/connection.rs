@@ -11,10 +11,11 @@ use base::Clock;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::budget::{ByteBudget, Charge};
 use super::frame::{FrameCutter, FrameError};
+use super::send::SendReply;
 use crate::api::{self, CloseReason, Context, Entry, Finished, Order, Started};
 use crate::node::Node;
 use crate::observe::{QueuedRequests, RequestTimer};
@@ -90,7 +91,7 @@ pub struct Connection<S> {
     in_flight_order: Order,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
+impl<S: AsyncRead + SendReply + Unpin> Connection<S> {
     /// A connection that was just accepted.
     pub fn new(stream: S, node: Arc<Node>, session: Session, settings: ConnectionSettings, budget: ByteBudget) -> Self {
         Connection {
@@ -306,7 +307,7 @@ fn frame_len(frame: &Result<Option<ReplyFrame>, CloseReason>) -> usize {
 }
 
 /// Writes an answer together with those behind it that are ready.
-async fn write_answers<S: AsyncWrite + Unpin>(
+async fn write_answers<S: SendReply>(
     stream: &mut S,
     clock: &dyn Clock,
     in_flight: &mut FuturesOrdered<futures_util::future::BoxFuture<'static, Answered>>,
@@ -329,7 +330,7 @@ async fn write_answers<S: AsyncWrite + Unpin>(
     }
     let turn = clock.monotonic();
     if let Some(batch) = batch {
-        stream.write_all_buf(&mut batch.into_buf()).await?;
+        stream.send_reply(batch).await?;
     }
     let sent = clock.monotonic();
     for timer in timers {

@@ -6,3 +6,4 @@ pub mod connection;
 pub mod frame;
 pub mod listener;
 pub mod open_files;
+pub mod send;

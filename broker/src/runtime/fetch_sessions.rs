@@ -1,14 +1,15 @@
 //! Fetch sessions (KIP-227): what a client fetches is remembered, so that its requests name only what changed and the
-//! answers hold only partitions with news. The cache owns the sessions; a request borrows one for the moments in which
-//! it reads or changes it.
+//! answers hold only partitions with news. A session hears of the changes of its partitions, so that a request looks at
+//! those that changed and costs nothing for the others, however many there are.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::{LeaderEpoch, Offset, PartitionIndex, TopicId};
-use indexmap::IndexMap;
 use parking_lot::Mutex;
+
+use super::partition::{Partition, Ready, Subscription};
 
 /// A session that was not used for so long may give way to another
 /// (`min.incremental.fetch.session.eviction.ms`).
@@ -55,31 +56,47 @@ pub struct Told {
     pub log_start_offset: Offset,
 }
 
-struct InSession {
-    wanted: Wanted,
-    told: Option<Told>,
-}
-
 type Key = (TopicKey, PartitionIndex);
 
-/// One session.
-struct Session {
-    /// Epoch that the next request must have.
-    next_epoch: i32,
-    uses_topic_ids: bool,
-    partitions: IndexMap<Key, InSession>,
-    used_at: Duration,
+/// A partition in a session.
+struct Slot {
+    wanted: Wanted,
+    told: Option<Told>,
+    /// Whose changes it hears of.
+    partition: Weak<Partition>,
+    subscription: Arc<Subscription>,
 }
 
-/// What a request is to a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// No session: everything asked is answered.
-    Sessionless,
-    /// Everything is answered, and a session begins if there is room.
-    Begin,
-    /// Only news are answered, within this session.
-    Continue(i32),
+/// What a session remembers.
+#[derive(Default)]
+struct State {
+    /// Epoch that the next request must have.
+    next_epoch: i32,
+    used_at: Duration,
+    numbers: HashMap<Key, u32>,
+    slots: HashMap<u32, Slot>,
+    next_number: u32,
+}
+
+/// One session.
+pub struct Session {
+    id: i32,
+    uses_topic_ids: bool,
+    state: Mutex<State>,
+    ready: Arc<Ready>,
+}
+
+/// What a request is.
+pub enum Begun {
+    /// All that it names is answered; after a first answer a session may begin.
+    Full {
+        /// A session is wanted.
+        begins_session: bool,
+        /// What it names.
+        wanted: Vec<Wanted>,
+    },
+    /// It continues a session: news are answered.
+    Incremental(Arc<Session>),
 }
 
 /// The request does not fit a session.
@@ -98,7 +115,7 @@ pub enum SessionError {
 
 /// All sessions of the node.
 pub struct FetchSessions {
-    sessions: Mutex<HashMap<i32, Session>>,
+    sessions: Mutex<HashMap<i32, Arc<Session>>>,
     sessions_max: usize,
 }
 
@@ -118,8 +135,7 @@ impl FetchSessions {
         self.len() == 0
     }
 
-    /// Takes a request with its session id and epoch. Returns what it is and all partitions to be read, in the order in
-    /// which they are to be served.
+    /// Takes a request with its session id and epoch, what it names and what it forgets.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -130,38 +146,15 @@ impl FetchSessions {
         wanted: Vec<Wanted>,
         forgotten: &[Key],
         now: Duration,
-    ) -> Result<(Kind, Vec<Wanted>), SessionError> {
-        let mut sessions = self.sessions.lock();
+    ) -> Result<Begun, SessionError> {
         if epoch == FINAL_EPOCH || epoch == INITIAL_EPOCH {
             // Either way the client has no use for the old one any more.
-            sessions.remove(&id);
-            return Ok((if epoch == INITIAL_EPOCH { Kind::Begin } else { Kind::Sessionless }, wanted));
+            self.sessions.lock().remove(&id);
+            return Ok(Begun::Full { begins_session: epoch == INITIAL_EPOCH, wanted });
         }
-        let session = sessions.get_mut(&id).ok_or(SessionError::NotFound)?;
-        if session.next_epoch != epoch {
-            return Err(SessionError::InvalidEpoch);
-        }
-        if session.uses_topic_ids != uses_topic_ids {
-            return Err(SessionError::TopicIds);
-        }
-        session.next_epoch = next_epoch(epoch);
-        session.used_at = now;
-        for key in forgotten {
-            session.partitions.shift_remove(key);
-        }
-        for wanted in wanted {
-            let key = (wanted.topic.clone(), wanted.partition);
-            match session.partitions.get_mut(&key) {
-                Some(known) => {
-                    let known_as = known.wanted.known_as.take().or_else(|| wanted.known_as.clone());
-                    known.wanted = Wanted { known_as, ..wanted };
-                }
-                None => {
-                    session.partitions.insert(key, InSession { wanted, told: None });
-                }
-            }
-        }
-        Ok((Kind::Continue(id), session.partitions.values().map(|partition| partition.wanted.clone()).collect()))
+        let session = self.sessions.lock().get(&id).cloned().ok_or(SessionError::NotFound)?;
+        session.go_on(epoch, uses_topic_ids, wanted, forgotten, now)?;
+        Ok(Begun::Incremental(session))
     }
 
     /// Begins a session with what a full answer told; returns its id, or 0 when there is no room.
@@ -183,39 +176,153 @@ impl FetchSessions {
                 break id;
             }
         };
-        let partitions = answered
-            .into_iter()
-            .map(|(wanted, told)| {
-                let key = (wanted.topic.clone(), wanted.partition);
-                (key, InSession { wanted, told: Some(told) })
-            })
-            .collect();
-        sessions
-            .insert(id, Session { next_epoch: next_epoch(INITIAL_EPOCH), uses_topic_ids, partitions, used_at: now });
+        let state = State { next_epoch: next_epoch(INITIAL_EPOCH), used_at: now, ..State::default() };
+        let session = Session { id, uses_topic_ids, state: Mutex::new(state), ready: Arc::default() };
+        {
+            let mut state = session.state.lock();
+            answered.into_iter().for_each(|(wanted, told)| state.put(&session.ready, wanted, Some(told)));
+        }
+        sessions.insert(id, Arc::new(session));
         id
     }
+}
 
-    /// Says which of the read partitions are news to the client, and remembers what it is told. Partitions that had
-    /// records go behind the others, so that with small limits each gets its turn.
-    pub fn news(&self, id: i32, read: &[(Wanted, Told, bool)]) -> Vec<bool> {
-        let mut sessions = self.sessions.lock();
-        let Some(session) = sessions.get_mut(&id) else { return vec![true; read.len()] };
-        let mut news = Vec::with_capacity(read.len());
-        for (wanted, told, has_records) in read {
-            let key = (wanted.topic.clone(), wanted.partition);
-            let Some(known) = session.partitions.get_mut(&key) else {
-                news.push(true);
-                continue;
-            };
-            let is_news = *has_records || told.error_code != 0 || known.told != Some(*told);
-            // An error is told again with every answer, and so is the first answer after it.
-            known.told = (told.error_code == 0).then_some(*told);
-            news.push(is_news);
-            if *has_records && let Some(moved) = session.partitions.shift_remove(&key) {
-                session.partitions.insert(key, moved);
+impl State {
+    /// Adds a partition or changes what is wanted of it; either way it is looked at next.
+    fn put(&mut self, ready: &Arc<Ready>, wanted: Wanted, told: Option<Told>) {
+        let key = (wanted.topic.clone(), wanted.partition);
+        if let Some(slot) = self.numbers.get(&key).and_then(|number| self.slots.get_mut(number)) {
+            let known_as = slot.wanted.known_as.take().or_else(|| wanted.known_as.clone());
+            slot.wanted = Wanted { known_as, ..wanted };
+            slot.subscription.mark();
+            return;
+        }
+        let number = self.next_number;
+        self.next_number = number.wrapping_add(1);
+        let subscription = Subscription::new(number, ready.clone());
+        subscription.mark();
+        self.numbers.insert(key, number);
+        self.slots.insert(number, Slot { wanted, told, partition: Weak::new(), subscription });
+    }
+}
+
+/// Slots that a request looks at. What it has not settled when it ends, because its client has gone, is looked at by the
+/// next request.
+pub struct Taken {
+    session: Arc<Session>,
+    waiting: VecDeque<u32>,
+    looked_at: Vec<u32>,
+}
+
+impl Session {
+    /// Its id.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    fn go_on(
+        &self,
+        epoch: i32,
+        uses_topic_ids: bool,
+        wanted: Vec<Wanted>,
+        forgotten: &[Key],
+        now: Duration,
+    ) -> Result<(), SessionError> {
+        let mut state = self.state.lock();
+        if state.next_epoch != epoch {
+            return Err(SessionError::InvalidEpoch);
+        }
+        if self.uses_topic_ids != uses_topic_ids {
+            return Err(SessionError::TopicIds);
+        }
+        state.next_epoch = next_epoch(epoch);
+        state.used_at = now;
+        for key in forgotten {
+            if let Some(number) = state.numbers.remove(key) {
+                state.slots.remove(&number);
             }
         }
-        news
+        wanted.into_iter().for_each(|wanted| state.put(&self.ready, wanted, None));
+        Ok(())
+    }
+
+    /// Partitions that it holds.
+    pub fn partition_count(&self) -> usize {
+        self.state.lock().slots.len()
+    }
+
+    /// Returns when one of its partitions changed since the last return.
+    pub async fn changed(&self) {
+        self.ready.changed().await;
+    }
+
+    /// Takes the slots that may have news, in the order in which they are to be served.
+    pub fn take(self: &Arc<Self>) -> Taken {
+        Taken { session: self.clone(), waiting: self.ready.take(), looked_at: Vec::new() }
+    }
+
+    /// Ties a slot to the partition that is behind it now.
+    pub fn subscribe(&self, number: u32, partition: &Arc<Partition>) {
+        let mut state = self.state.lock();
+        let Some(slot) = state.slots.get_mut(&number) else { return };
+        if !std::ptr::eq(slot.partition.as_ptr(), Arc::as_ptr(partition)) {
+            slot.partition = Arc::downgrade(partition);
+            partition.subscribe(&slot.subscription);
+        }
+    }
+
+    /// Says whether what was read of a slot is news to the client, and remembers what it is told. A slot that `goes_on`,
+    /// because it had records or has no partition to hear of, is looked at by the next request, after all others, so
+    /// that with small limits each gets its turn.
+    pub fn settle(&self, number: u32, told: &Told, has_records: bool, goes_on: bool) -> bool {
+        let mut state = self.state.lock();
+        let Some(slot) = state.slots.get_mut(&number) else { return false };
+        let is_news = has_records || told.error_code != 0 || slot.told != Some(*told);
+        // An error is told again with every answer, and so is the first answer after it.
+        slot.told = (told.error_code == 0).then_some(*told);
+        if goes_on {
+            slot.subscription.mark();
+        }
+        is_news
+    }
+}
+
+impl Taken {
+    /// The next slot and what is wanted of it.
+    pub fn next_slot(&mut self) -> Option<(u32, Wanted)> {
+        let state = self.session.state.lock();
+        loop {
+            let number = self.waiting.pop_front()?;
+            // A slot that the client has forgotten meanwhile is passed over.
+            if let Some(slot) = state.slots.get(&number) {
+                slot.subscription.unmark();
+                self.looked_at.push(number);
+                return Some((number, slot.wanted.clone()));
+            }
+        }
+    }
+
+    /// Takes the slots that have changed since.
+    pub fn take_more(&mut self) {
+        self.waiting.append(&mut self.session.ready.take());
+    }
+
+    /// The slots that were not looked at yet.
+    pub fn waiting(&self) -> impl Iterator<Item = &u32> {
+        self.waiting.iter()
+    }
+
+    /// Says that everything that was looked at is settled.
+    pub fn settled(mut self) {
+        self.looked_at.clear();
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.session.ready.put_first(self.waiting.drain(..));
+        let state = self.session.state.lock();
+        self.looked_at.iter().filter_map(|number| state.slots.get(number)).for_each(|slot| slot.subscription.mark());
     }
 }
 
@@ -230,92 +337,14 @@ fn next_epoch(epoch: i32) -> i32 {
 }
 
 /// Makes room by ending the session that was idle longest, if it was idle long enough.
-fn evict(sessions: &mut HashMap<i32, Session>, now: Duration) -> bool {
-    let oldest = sessions.iter().min_by_key(|(_, session)| session.used_at);
-    match oldest.map(|(id, session)| (*id, session.used_at)) {
+fn evict(sessions: &mut HashMap<i32, Arc<Session>>, now: Duration) -> bool {
+    let used_at = |session: &Session| session.state.lock().used_at;
+    let oldest = sessions.iter().map(|(id, session)| (*id, used_at(session))).min_by_key(|(_, used_at)| *used_at);
+    match oldest {
         Some((id, used_at)) if now.saturating_sub(used_at) >= EVICTION_IDLE => sessions.remove(&id).is_some(),
         Some(_) | None => false,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn wanted(partition: i32) -> Wanted {
-        Wanted {
-            topic: TopicKey::Name("t".into()),
-            known_as: None,
-            partition,
-            fetch_offset: 0,
-            max_bytes: 1,
-            current_leader_epoch: -1,
-            last_fetched_epoch: -1,
-        }
-    }
-
-    const TOLD: Told = Told { error_code: 0, high_watermark: 5, last_stable_offset: 5, log_start_offset: 0 };
-
-    fn begun(sessions: &FetchSessions) -> i32 {
-        sessions.begin_session(false, vec![(wanted(0), TOLD), (wanted(1), TOLD)], || 7, Duration::ZERO)
-    }
-
-    fn go_on(sessions: &FetchSessions, id: i32, epoch: i32) -> Result<(Kind, Vec<Wanted>), SessionError> {
-        sessions.begin_request((id, epoch), false, Vec::new(), &[], Duration::ZERO)
-    }
-
-    #[test]
-    fn bl_040_a_request_must_have_the_next_epoch_of_a_known_session() {
-        let sessions = FetchSessions::new(10);
-        let id = begun(&sessions);
-        assert_eq!(go_on(&sessions, id, 7), Err(SessionError::InvalidEpoch));
-        assert_eq!(go_on(&sessions, id + 1, 1), Err(SessionError::NotFound));
-        assert_eq!(go_on(&sessions, id, 1), Ok((Kind::Continue(id), vec![wanted(0), wanted(1)])));
-        assert_eq!(go_on(&sessions, id, 1), Err(SessionError::InvalidEpoch));
-        assert_eq!(go_on(&sessions, id, -1), Ok((Kind::Sessionless, Vec::new())));
-        assert_eq!(go_on(&sessions, id, 2), Err(SessionError::NotFound));
-    }
-
-    #[test]
-    fn bl_041_a_forgotten_partition_does_not_come_back() {
-        let sessions = FetchSessions::new(10);
-        let id = begun(&sessions);
-        let forgotten = [(TopicKey::Name("t".into()), 1)];
-        let (_, left) = sessions.begin_request((id, 1), false, Vec::new(), &forgotten, Duration::ZERO).unwrap();
-        assert_eq!(left, [wanted(0)]);
-    }
-
-    #[test]
-    fn bl_074_a_session_remembers_the_name_that_an_id_had_first() {
-        let sessions = FetchSessions::new(10);
-        let named = |known_as: Option<&str>, fetch_offset| Wanted {
-            topic: TopicKey::Id(TopicId(uuid::Uuid::from_u128(7))),
-            known_as: known_as.map(Into::into),
-            fetch_offset,
-            ..wanted(0)
-        };
-        let id = sessions.begin_session(true, vec![(named(Some("t"), 0), TOLD)], || 7, Duration::ZERO);
-        let again = sessions.begin_request((id, 1), true, vec![named(None, 5)], &[], Duration::ZERO);
-        assert_eq!(again.unwrap().1, [named(Some("t"), 5)]);
-    }
-
-    #[test]
-    fn only_what_changed_is_news() {
-        let sessions = FetchSessions::new(10);
-        let id = begun(&sessions);
-        let moved = Told { high_watermark: 6, ..TOLD };
-        assert_eq!(sessions.news(id, &[(wanted(0), TOLD, false), (wanted(1), moved, false)]), [false, true]);
-        assert_eq!(sessions.news(id, &[(wanted(1), moved, false)]), [false]);
-        assert_eq!(sessions.news(id, &[(wanted(0), TOLD, true)]), [true]);
-        assert_eq!(go_on(&sessions, id, 1).unwrap().1, [wanted(1), wanted(0)]);
-    }
-
-    #[test]
-    fn a_full_cache_begins_no_session_until_one_was_idle_for_two_minutes() {
-        let sessions = FetchSessions::new(1);
-        begun(&sessions);
-        let begin = |at| sessions.begin_session(false, Vec::new(), || 9, Duration::from_secs(at));
-        assert_eq!(begin(119), 0);
-        assert_eq!(begin(120), 9);
-    }
-}
+mod tests;

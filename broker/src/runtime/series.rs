@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use base::{Clock, NodeId, Offset, PartitionIndex, TimestampMs};
 use cluster::MetadataImage;
-use partition_log::{Access, Bound, Disk, LogReader, ReadRequest};
+use partition_log::{Access, Bound, Disk, LogReader, ReadRequest, Records};
 use record_batch::{BatchHeader, HEADER_LEN, TimestampType};
 
 use super::coordinator::GroupCoordinator;
@@ -134,9 +134,9 @@ fn group_views(groups: &GroupCoordinator, partitions: &Partitions) -> Vec<GroupV
 /// gave to its first record. Reads the batch's header alone. Waits for the disk.
 fn batch_time_ms(reader: &LogReader, offset: Offset) -> Option<TimestampMs> {
     let request = ReadRequest { offset, max_bytes: HEADER_LEN, min_one_batch: true, bound: Bound::HighWatermark };
-    let slice = reader.read_slice(&request, Access::Wait).ok()??;
+    let Records::File(range) = reader.fetch(&request, Access::Wait, HEADER_LEN).ok()?.records else { return None };
     let mut head = [0; HEADER_LEN];
-    slice.file.read_at(slice.position.position, &mut head).ok()?;
+    range.file.read_at(range.position, &mut head).ok()?;
     let header = BatchHeader::parse(&head).ok()?;
     let time = match header.timestamp_type() {
         TimestampType::CreateTime => header.base_timestamp,

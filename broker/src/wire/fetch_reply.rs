@@ -1,36 +1,51 @@
-//! The frame of a Fetch answer, with the records in it shared instead of copied. All else is written by kafka-protocol:
-//! a partition is encoded without records, and as they are its last field before the tagged ones, they go in there.
+//! A Fetch answer and its frame, with the records in it shared instead of copied, or left in their files. All else is
+//! written by kafka-protocol: a partition is encoded without records, and as they are its last field before the tagged
+//! ones, they go in there.
 
 use bytes::{BufMut, Bytes};
 use kafka_protocol::messages::FetchResponse;
 use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use kafka_protocol::protocol::{Encodable, HeaderVersion};
+use partition_log::Records;
 
-use super::WireError;
+use super::error_codes::ErrorCodes;
 use super::reply_frame::ReplyFrame;
+use super::{Reply, WireError};
 
 /// Records below this size are copied: a part of its own in the write would cost more.
 const SHARED_BYTES_MIN: usize = 4096;
 /// First version with compact lengths and tagged fields.
 const FLEXIBLE_VERSION: i16 = 12;
 
-/// Encodes a whole reply frame: length, header, body.
-///
-/// # Errors
-/// The message holds a field that does not exist at `version`.
-pub fn encode(correlation_id: i32, version: i16, response: FetchResponse) -> Result<ReplyFrame, WireError> {
-    let records_len = |topic: &FetchableTopicResponse| -> usize {
-        topic.partitions.iter().filter_map(|partition| partition.records.as_ref()).map(Bytes::len).sum()
-    };
-    let shared: usize = response.responses.iter().map(records_len).sum();
-    if shared < SHARED_BYTES_MIN {
-        return Ok(super::encode_reply(correlation_id, version, &response)?.into());
-    }
-    write(correlation_id, version, response)
-        .map_err(|error| WireError::Unencodable { version, reason: error.to_string() })
+/// A Fetch answer.
+#[derive(Debug, Default)]
+pub struct FetchAnswer {
+    /// All of it but the records.
+    pub response: FetchResponse,
+    /// The records of each partition, in the order of the partitions.
+    pub records: Vec<Records>,
 }
 
-fn write(correlation_id: i32, version: i16, mut response: FetchResponse) -> anyhow::Result<ReplyFrame> {
+impl ErrorCodes for FetchAnswer {
+    fn error_codes(&self, found: &mut dyn FnMut(i16)) {
+        self.response.error_codes(found);
+    }
+}
+
+impl Reply for FetchAnswer {
+    fn into_frame(mut self, correlation_id: i32, version: i16) -> Result<ReplyFrame, WireError> {
+        let records = std::mem::take(&mut self.records);
+        write(correlation_id, version, self.response, &mut records.into_iter())
+            .map_err(|error| WireError::Unencodable { version, reason: error.to_string() })
+    }
+}
+
+fn write(
+    correlation_id: i32,
+    version: i16,
+    mut response: FetchResponse,
+    records: &mut dyn Iterator<Item = Records>,
+) -> anyhow::Result<ReplyFrame> {
     let topics = std::mem::take(&mut response.responses);
     let mut frame = ReplyFrame::default();
     let own = frame.own();
@@ -46,7 +61,7 @@ fn write(correlation_id: i32, version: i16, mut response: FetchResponse) -> anyh
     own.truncate(own.len() - end.len() - count_len(flexible));
     put_count(&mut frame, flexible, topics.len())?;
     for topic in topics {
-        write_topic(&mut frame, version, topic)?;
+        write_topic(&mut frame, version, topic, records)?;
     }
     frame.own().extend_from_slice(&end);
     let length = i32::try_from(frame.len() - 4)?;
@@ -81,7 +96,12 @@ fn put_count(frame: &mut ReplyFrame, flexible: bool, count: usize) -> anyhow::Re
     Ok(())
 }
 
-fn write_topic(frame: &mut ReplyFrame, version: i16, mut topic: FetchableTopicResponse) -> anyhow::Result<()> {
+fn write_topic(
+    frame: &mut ReplyFrame,
+    version: i16,
+    mut topic: FetchableTopicResponse,
+    records: &mut dyn Iterator<Item = Records>,
+) -> anyhow::Result<()> {
     let flexible = version >= FLEXIBLE_VERSION;
     let partitions = std::mem::take(&mut topic.partitions);
     topic.encode(frame.own(), version)?;
@@ -90,7 +110,7 @@ fn write_topic(frame: &mut ReplyFrame, version: i16, mut topic: FetchableTopicRe
     frame.own().truncate(name_end);
     put_count(frame, flexible, partitions.len())?;
     for partition in partitions {
-        write_partition(frame, version, partition)?;
+        write_partition(frame, version, partition, records.next().unwrap_or_default())?;
     }
     if flexible {
         frame.own().put_u8(0);
@@ -98,15 +118,20 @@ fn write_topic(frame: &mut ReplyFrame, version: i16, mut topic: FetchableTopicRe
     Ok(())
 }
 
-fn write_partition(frame: &mut ReplyFrame, version: i16, mut partition: PartitionData) -> anyhow::Result<()> {
+fn write_partition(
+    frame: &mut ReplyFrame,
+    version: i16,
+    mut partition: PartitionData,
+    records: Records,
+) -> anyhow::Result<()> {
     let flexible = version >= FLEXIBLE_VERSION;
-    let records = match partition.records.take() {
-        Some(records) if records.len() >= SHARED_BYTES_MIN => records,
-        small => {
-            partition.records = small;
-            return partition.encode(frame.own(), version);
-        }
-    };
+    if let Records::Memory(small) = &records
+        && small.len() < SHARED_BYTES_MIN
+    {
+        // Never null: librdkafka refuses a length of -1.
+        partition.records = Some(small.clone());
+        return partition.encode(frame.own(), version);
+    }
     partition.records = Some(Bytes::new());
     let before = frame.own().len();
     partition.encode(frame.own(), version)?;
@@ -133,6 +158,8 @@ fn write_partition(frame: &mut ReplyFrame, version: i16, mut partition: Partitio
 #[cfg(test)]
 mod tests {
     use bytes::Buf;
+
+    use super::super::reply_frame::Part;
     use kafka_protocol::messages::fetch_response::{AbortedTransaction, EpochEndOffset};
     use kafka_protocol::protocol::StrBytes;
 
@@ -178,9 +205,11 @@ mod tests {
                     response = response.with_session_id(99);
                 }
                 let copied = super::super::encode_reply(41, version, &response).unwrap();
-                let shared = encode(41, version, response).unwrap();
+                let partitions = response.responses.iter_mut().flat_map(|topic| &mut topic.partitions);
+                let records = partitions.map(|one| Records::Memory(one.records.take().unwrap())).collect();
+                let shared = FetchAnswer { response, records }.into_frame(41, version).unwrap();
                 assert!(shared.len() > 10_000);
-                let mut buf = shared.into_buf();
+                let Some(Part::Memory(mut buf)) = shared.into_parts().pop_front() else { panic!("no memory") };
                 assert!(buf.copy_to_bytes(buf.remaining()) == copied.freeze(), "version {version}");
             }
         }

@@ -14,7 +14,9 @@ pub mod text;
 use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
+use error_codes::ErrorCodes;
 use metered::MeteredBuf;
+use reply_frame::ReplyFrame;
 
 /// A request body could not be decoded, or an answer not encoded.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,21 @@ pub enum WireError {
         /// What the encoder said.
         reason: String,
     },
+}
+
+/// An answer that can be sent.
+pub trait Reply: ErrorCodes {
+    /// Its frame: length, header, body.
+    ///
+    /// # Errors
+    /// It holds a field that does not exist at `version`.
+    fn into_frame(self, correlation_id: i32, version: i16) -> Result<ReplyFrame, WireError>;
+}
+
+impl<T: Encodable + HeaderVersion + ErrorCodes> Reply for T {
+    fn into_frame(self, correlation_id: i32, version: i16) -> Result<ReplyFrame, WireError> {
+        Ok(encode_reply(correlation_id, version, &self)?.into())
+    }
 }
 
 /// Decodes a request body at `version`. Returns the message and what it cost in memory, in bytes beyond the frame.

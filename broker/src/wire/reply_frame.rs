@@ -1,17 +1,19 @@
 //! The frame of an answer. Records that were read are part of it without being copied: they stay where the read has put
-//! them, and the socket takes them from there in one vectored write with what stands around them.
+//! them, and the socket takes them from there in one vectored write with what stands around them; or they were not read
+//! at all, and go from their file to the socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes, BytesMut};
+use partition_log::{FileRange, Records};
 
-/// The bytes of one or more answers, some of them shared.
+/// The bytes of one or more answers, some of them shared, some still in their files.
 #[derive(Debug, Default)]
 pub struct ReplyFrame {
     bytes: BytesMut,
     /// Shared parts, each with the number of own bytes before it.
-    shared: Vec<(usize, Bytes)>,
+    shared: Vec<(usize, Records)>,
     shared_len: usize,
 }
 
@@ -19,6 +21,15 @@ impl From<BytesMut> for ReplyFrame {
     fn from(bytes: BytesMut) -> Self {
         ReplyFrame { bytes, shared: Vec::new(), shared_len: 0 }
     }
+}
+
+/// What is to be written next.
+#[derive(Debug)]
+pub enum Part {
+    /// Bytes in memory.
+    Memory(ReplyBuf),
+    /// Bytes in a file.
+    File(FileRange),
 }
 
 impl ReplyFrame {
@@ -37,8 +48,8 @@ impl ReplyFrame {
         &mut self.bytes
     }
 
-    /// Appends bytes without a copy.
-    pub fn share(&mut self, part: Bytes) {
+    /// Appends records without a copy.
+    pub fn share(&mut self, part: Records) {
         self.shared_len += part.len();
         self.shared.push((self.bytes.len(), part));
     }
@@ -51,27 +62,43 @@ impl ReplyFrame {
         self.shared_len += other.shared_len;
     }
 
-    /// The bytes in order, to be written.
-    pub fn into_buf(self) -> ReplyBuf {
+    /// What is to be written, in order: what lies in memory between two files in one piece.
+    pub fn into_parts(self) -> VecDeque<Part> {
         let mut own = self.bytes.freeze();
-        let mut parts = VecDeque::with_capacity(2 * self.shared.len() + 1);
+        let mut parts = VecDeque::with_capacity(1);
+        let mut memory = ReplyBuf::default();
         let mut taken = 0;
         for (at, part) in self.shared {
-            parts.push_back(own.split_to(at - taken));
-            parts.push_back(part);
+            memory.push(own.split_to(at - taken));
             taken = at;
+            match part {
+                Records::Memory(bytes) => memory.push(bytes),
+                Records::File(range) => {
+                    parts.push_back(Part::Memory(std::mem::take(&mut memory)));
+                    parts.push_back(Part::File(range));
+                }
+            }
         }
-        parts.push_back(own);
-        parts.retain(|part| !part.is_empty());
-        ReplyBuf { left: parts.iter().map(Bytes::len).sum(), parts }
+        memory.push(own);
+        parts.push_back(Part::Memory(memory));
+        parts
     }
 }
 
-/// What of a frame is still to be written.
-#[derive(Debug)]
+/// What is still to be written of bytes in memory.
+#[derive(Debug, Default)]
 pub struct ReplyBuf {
     parts: VecDeque<Bytes>,
     left: usize,
+}
+
+impl ReplyBuf {
+    fn push(&mut self, part: Bytes) {
+        if !part.is_empty() {
+            self.left += part.len();
+            self.parts.push_back(part);
+        }
+    }
 }
 
 impl Buf for ReplyBuf {
@@ -119,9 +146,9 @@ mod tests {
     fn parts_come_in_their_order_whatever_is_written_at_once() {
         let make = || {
             let mut frame = ReplyFrame::from(BytesMut::from(&b"ab"[..]));
-            frame.share(Bytes::from_static(b"CDE"));
+            frame.share(Records::Memory(Bytes::from_static(b"CDE")));
             frame.own().extend_from_slice(b"f");
-            frame.share(Bytes::from_static(b"GH"));
+            frame.share(Records::Memory(Bytes::from_static(b"GH")));
             let mut both = ReplyFrame::from(BytesMut::from(&b"01"[..]));
             both.append(frame);
             both.own().extend_from_slice(b"i");
@@ -129,7 +156,9 @@ mod tests {
         };
         assert_eq!(make().len(), 11);
         for step in 1..12 {
-            let mut buf = make().into_buf();
+            let mut parts = make().into_parts();
+            let Some(Part::Memory(mut buf)) = parts.pop_front() else { panic!("no memory") };
+            assert!(parts.is_empty());
             let mut written = Vec::new();
             while buf.has_remaining() {
                 let mut slices = [IoSlice::new(&[]); 8];

@@ -31,6 +31,8 @@ pub use log::{
     Opened, RecoveryReport, RetentionReport,
 };
 pub use producers::{AppendOrigin, AppendedBatch, ProducerEntry, ProducerError, SnapshotError};
-pub use reader::{Access, Bound, FileSlice, LogOffsets, LogReader, ReadRequest, ReadResult, TimestampOffset};
+pub use reader::{
+    Access, Bound, Fetched, FileRange, LogOffsets, LogReader, ReadRequest, ReadResult, Records, TimestampOffset,
+};
 pub use shared::LogPosition;
 pub use txn_index::AbortedTxn;

@@ -152,6 +152,11 @@ impl OffsetEntries {
         self.entry_at_or_before(relative_offset).map_or(0, |entry| entry.position)
     }
 
+    /// The last place known that is not behind `position`.
+    pub(crate) fn position_at_or_before(&self, position: u32) -> u32 {
+        self.last_where(|entry| entry.position <= position).map_or(0, |entry| entry.position)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.blocks.load().iter().map(|block| block.len.load(Ordering::Acquire)).sum()
     }
@@ -198,6 +203,7 @@ mod tests {
             let expected = (target / 10).min(2999) * 1000;
             assert_eq!(entries.position_before(target), expected, "{target}");
         }
+        assert_eq!((entries.position_at_or_before(999), entries.position_at_or_before(2_500)), (0, 2000));
         assert_eq!(entries.entries_before_position(1000), []);
         assert_eq!(entries.entries_before_position(1001), [entry(10, 1000)]);
         assert_eq!(entries.len(), 2999);

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use common::*;
 use partition_log::{
-    Access, AppendError, AppendItem, AppendOrigin, AppendScratch, Bound, Disk, ProducerError, ReadError, ReadRequest,
-    RealDisk,
+    Access, AppendError, AppendItem, AppendOrigin, AppendScratch, Bound, Disk, FileRange, ProducerError, ReadError,
+    ReadRequest, RealDisk, Records,
 };
 use record_batch::{BatchBuilder, RecordData};
 
@@ -212,10 +212,8 @@ fn the_machines_disk_serves_as_the_simulated_one_does() {
     let reader = log.reader();
     assert_eq!(records(&reader).len(), 300);
     let request = ReadRequest { offset: 299, max_bytes: 1000, min_one_batch: true, bound: Bound::HighWatermark };
-    let slice = reader.read_slice(&request, Access::Wait).unwrap().unwrap();
-    let mut bytes = vec![0; slice.len_bytes as usize];
-    slice.file.read_at(slice.position.position, &mut bytes).unwrap();
-    assert_eq!(reader.read(&request, Access::Wait).unwrap().records, bytes);
+    let Records::File(range) = reader.fetch(&request, Access::Wait, 1).unwrap().records else { panic!("in memory") };
+    assert_eq!(reader.read(&request, Access::Wait).unwrap().records, bytes_of(&range));
     let log = place.reopen_clean(log);
     assert_eq!(records(&log.reader()).len(), 300);
     let killed = Place { recovery_point: 120, ..place.clone() };
@@ -239,4 +237,51 @@ fn open_files_stay_below_the_limit() {
     assert!(matches!(reader.read(&request, Access::NoWait), Err(ReadError::WouldBlock)));
     reader.read(&request, Access::Wait).unwrap();
     reader.read(&request, Access::NoWait).unwrap();
+}
+
+fn bytes_of(range: &FileRange) -> Vec<u8> {
+    let mut bytes = vec![0; range.len_bytes as usize];
+    assert_eq!(range.file.read_at(range.position, &mut bytes).unwrap(), bytes.len());
+    bytes
+}
+
+#[test]
+fn what_stays_in_its_file_is_what_a_read_would_give() {
+    let (place, _) = Place::simulated();
+    let place = place.with(|config| {
+        config.segment_bytes = 20_000;
+        config.index_interval_bytes = 900;
+    });
+    let mut log = place.log();
+    for i in 0..60 {
+        append_all(&mut log, 0, 7, &mut [batch(&[i, i, i]), sized_batch(i, 100 + 37 * i as usize)]);
+    }
+    let reader = log.reader();
+    for high_watermark in [1, 7, 100, 171, 240] {
+        log.set_high_watermark(high_watermark);
+        for offset in 0..=high_watermark {
+            for max_bytes in [1, 100, 1000, 2500, 7000, 1 << 20] {
+                for min_one_batch in [false, true] {
+                    let request = ReadRequest { offset, max_bytes, min_one_batch, bound: Bound::HighWatermark };
+                    let read = reader.fetch(&request, Access::Wait, usize::MAX).unwrap();
+                    let Records::Memory(bytes) = read.records else { panic!("in a file") };
+                    for file_bytes_min in [1, 1500] {
+                        let fetched = reader.fetch(&request, Access::Wait, file_bytes_min).unwrap();
+                        assert_eq!((fetched.next_offset, fetched.position), (read.next_offset, read.position));
+                        match &fetched.records {
+                            Records::Memory(same) => {
+                                assert!(*same == bytes && bytes.len().min(max_bytes) < file_bytes_min)
+                            }
+                            Records::File(range) => {
+                                assert!(bytes_of(range) == bytes && bytes.len() >= file_bytes_min);
+                            }
+                        }
+                    }
+                    let last =
+                        record_batch::whole_batches(&bytes).last().map(|batch| batch.unwrap().header().next_offset());
+                    assert_eq!(read.next_offset, last.unwrap_or(offset));
+                }
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use cluster::configs::TopicConfig;
 use partition_log::{AppendError, AppendOrigin, Appended, LogError, LogReader, ProducerEntry};
 
 use super::log_thread::LogThread;
-use super::waiters::{Waiter, Waiters};
+use super::waiters::{Subscription, Waiter, Waiters};
 use crate::observe::TopicMetrics;
 
 /// What the partitions of a topic have in common.
@@ -116,6 +116,11 @@ impl Partition {
     /// Wakes `waiter` when the partition changes.
     pub fn add_waiter(&self, waiter: &Waiter) {
         self.waiters.add(waiter);
+    }
+
+    /// Marks `subscription` whenever the partition changes.
+    pub fn subscribe(&self, subscription: &Arc<Subscription>) {
+        self.waiters.subscribe(subscription);
     }
 
     /// Wakes everybody who waits on the partition.

@@ -15,4 +15,4 @@ pub use keeper::{Keeper, KeeperSettings, LogDir, MetadataChange};
 pub use live::{AppendFailure, Partition, Topic};
 pub use log_thread::LogThread;
 pub use registry::{LookupError, Partitions, TopicEntry};
-pub use waiters::Waiter;
+pub use waiters::{Ready, Subscription, Waiter};

@@ -7,7 +7,7 @@ use base::Offset;
 use bytes::Bytes;
 use record_batch::{BatchHeader, HEADER_LEN, HeaderError};
 
-use super::{Access, FileSlice, LogOffsets, LogReader, ReadRequest, ReadResult};
+use super::{Access, Fetched, FileRange, LogOffsets, LogReader, ReadRequest, ReadResult, Records};
 use crate::disk::DiskFile;
 use crate::errors::{ReadError, StorageError};
 use crate::names::FileKind;
@@ -46,33 +46,39 @@ struct Reading<'a> {
     buffers: &'a Arc<ReadBuffers>,
 }
 
-enum Found {
-    /// The segment has no batch that holds the offset or follows it.
-    NotHere,
-    /// Batches between two positions; none when the second equals the first.
-    Batches { window: Window, start: u64, end: u64, first_offset: Offset },
+/// Batches between two positions of a segment; none when the second equals the first.
+struct Found {
+    source: Source,
+    start: u64,
+    end: u64,
+    first_offset: Offset,
+    next_offset: Offset,
+    /// Holds all of them; `None` where they were left in the file.
+    window: Option<Window>,
+}
+
+/// Where records come from.
+struct Source {
+    file: Arc<dyn DiskFile>,
+    segment_base_offset: Offset,
 }
 
 impl LogReader {
-    /// Reads whole batches from an offset on, from one segment.
+    /// Reads whole batches from an offset on, from one segment, into memory.
     pub fn read(&self, request: &ReadRequest, access: Access) -> Result<ReadResult, ReadError> {
-        self.with_retries(|reader| reader.read_once(request, access))
+        let fetched = self.fetch(request, access, usize::MAX)?;
+        let records = match fetched.records {
+            Records::Memory(bytes) => bytes,
+            // No range is as long as the least that was asked to stay in its file.
+            Records::File(_) => Bytes::new(),
+        };
+        Ok(ReadResult { records, position: fetched.position, offsets: fetched.offsets })
     }
 
-    /// As `read`, but gives the part of the file instead of its bytes. `None` when there is nothing to read.
-    pub fn read_slice(&self, request: &ReadRequest, access: Access) -> Result<Option<FileSlice>, ReadError> {
-        self.with_retries(|reader| {
-            let (offsets, found) = reader.find(request, access)?;
-            Ok(found.and_then(|(reading, start, window_end, first_offset, _)| {
-                let len_bytes = window_end - start;
-                let position = LogPosition {
-                    offset: first_offset,
-                    segment_base_offset: reading.segment_base_offset,
-                    position: start,
-                };
-                (len_bytes > 0).then_some(FileSlice { file: reading.file, position, len_bytes, offsets })
-            }))
-        })
+    /// Finds whole batches from an offset on, in one segment. From `file_bytes_min` bytes on they stay in their file,
+    /// and only the headers at both ends are read.
+    pub fn fetch(&self, request: &ReadRequest, access: Access, file_bytes_min: usize) -> Result<Fetched, ReadError> {
+        self.with_retries(|reader| reader.fetch_once(request, access, file_bytes_min))
     }
 
     /// The place of the batch that holds an offset, or of the log's end.
@@ -115,26 +121,35 @@ impl LogReader {
         }
     }
 
-    fn read_once(&self, request: &ReadRequest, access: Access) -> Result<ReadResult, ReadError> {
-        let (offsets, found) = self.find(request, access)?;
-        let Some((reading, start, end, first_offset, window)) = found else {
+    fn fetch_once(&self, request: &ReadRequest, access: Access, file_bytes_min: usize) -> Result<Fetched, ReadError> {
+        let (offsets, found) = self.find(request, access, file_bytes_min)?;
+        let Some(found) = found else {
             let at_end = self.shared.end_position();
             let position = Some(at_end).filter(|at_end| at_end.offset == request.offset);
-            return Ok(ReadResult { records: Bytes::new(), position, offsets });
+            return Ok(Fetched { records: Records::default(), next_offset: request.offset, position, offsets });
         };
-        let skip = (start - window.position) as usize;
-        let records = Bytes::from_owner(window.bytes).slice(skip..skip + (end - start) as usize);
-        let position =
-            LogPosition { offset: first_offset, segment_base_offset: reading.segment_base_offset, position: start };
-        Ok(ReadResult { records, position: Some(position), offsets })
+        let len = found.end - found.start;
+        let position = LogPosition {
+            offset: found.first_offset,
+            segment_base_offset: found.source.segment_base_offset,
+            position: found.start,
+        };
+        let records = match found.window {
+            Some(window) => {
+                let skip = (found.start - window.position) as usize;
+                Records::Memory(Bytes::from_owner(window.bytes).slice(skip..skip + len as usize))
+            }
+            None => Records::File(FileRange { file: found.source.file, position: found.start, len_bytes: len }),
+        };
+        Ok(Fetched { records, next_offset: found.next_offset, position: Some(position), offsets })
     }
 
-    #[allow(clippy::type_complexity, reason = "the pieces go straight into the two results above")]
     fn find(
         &self,
         request: &ReadRequest,
         access: Access,
-    ) -> Result<(LogOffsets, Option<(Source, u64, u64, Offset, Window)>), ReadError> {
+        file_bytes_min: usize,
+    ) -> Result<(LogOffsets, Option<Found>), ReadError> {
         let offsets = self.offsets();
         if request.offset < offsets.log_start_offset || request.offset > offsets.log_end_offset {
             return Err(self.out_of_range(request.offset));
@@ -150,9 +165,8 @@ impl LogReader {
                 break;
             }
             let Some(reading) = self.begin(segment, access)? else { continue };
-            if let Found::Batches { window, start, end, first_offset } = reading.find(request, bound)? {
-                let source = Source { file: reading.file, segment_base_offset: segment.base_offset() };
-                return Ok((offsets, Some((source, start, end, first_offset, window))));
+            if let Some(found) = reading.find(request, bound, file_bytes_min)? {
+                return Ok((offsets, Some(found)));
             }
         }
         Ok((offsets, None))
@@ -184,12 +198,6 @@ impl LogReader {
     }
 }
 
-/// Where records come from.
-struct Source {
-    file: Arc<dyn DiskFile>,
-    segment_base_offset: Offset,
-}
-
 impl Reading<'_> {
     fn window(&self, position: u64, len: u64) -> Result<Window, ReadError> {
         let len = len.min(self.end - position) as usize;
@@ -212,53 +220,96 @@ impl Reading<'_> {
         }
     }
 
-    fn find(&self, request: &ReadRequest, bound: Offset) -> Result<Found, ReadError> {
+    /// The batches that are wanted; `None` when the segment has no batch that holds the offset or follows it.
+    fn find(&self, request: &ReadRequest, bound: Offset, file_bytes_min: usize) -> Result<Option<Found>, ReadError> {
         let mut position = u64::from(self.index.position_before(self.segment.relative(request.offset)));
         if position >= self.end {
-            return Ok(Found::NotHere);
+            return Ok(None);
         }
-        let wanted = request.max_bytes.saturating_add(SCAN_BYTES) as u64;
-        let mut window = self.window(position, wanted)?;
+        // As far as is known yet, this is what the answer may hold.
+        let stays_in_file = (self.end - position).min(request.max_bytes as u64) >= file_bytes_min as u64;
+        let scanned = if stays_in_file { SCAN_BYTES } else { request.max_bytes.saturating_add(SCAN_BYTES) } as u64;
+        let mut window = self.window(position, scanned)?;
         // Skip the batches before the wanted one.
         let first = loop {
             match self.header(&window, position)? {
                 Some(header) if header.last_offset() >= request.offset => break header,
                 Some(header) => position += header.total_len() as u64,
-                None if window.position == position => return Ok(Found::NotHere),
-                None => window = self.window(position, wanted)?,
+                None if window.position == position => return Ok(None),
+                None => window = self.window(position, scanned)?,
             }
             if position >= self.end {
-                return Ok(Found::NotHere);
+                return Ok(None);
             }
         };
         let first_len = first.total_len() as u64;
-        if first.base_offset >= bound || position + first_len > self.end {
-            return Ok(Found::Batches { window, start: position, end: position, first_offset: first.base_offset });
-        }
         let max_bytes = request.max_bytes as u64;
-        if first_len > max_bytes && !request.min_one_batch {
-            return Ok(Found::Batches { window, start: position, end: position, first_offset: first.base_offset });
+        let too_large = first_len > max_bytes && !request.min_one_batch;
+        let mut found = Found {
+            source: Source { file: self.file.clone(), segment_base_offset: self.segment.base_offset() },
+            start: position,
+            end: position,
+            first_offset: first.base_offset,
+            next_offset: request.offset,
+            window: None,
+        };
+        if first.base_offset >= bound || position + first_len > self.end || too_large {
+            found.window = Some(window);
+            return Ok(Some(found));
         }
-        // What was skipped may leave less than is wanted in the window.
-        let needed = max_bytes.max(first_len).min(self.end - position);
-        if (window.at(position).len() as u64) < needed {
-            window = self.window(position, needed)?;
-        }
-        let end = self.last_end(&window, position, position + needed, bound)?;
-        Ok(Found::Batches { window, start: position, end, first_offset: first.base_offset })
-    }
-
-    /// The end of the last whole batch below the bound that fits.
-    fn last_end(&self, window: &Window, start: u64, limit: u64, bound: Offset) -> Result<u64, ReadError> {
-        let mut end = start;
-        while end < limit {
-            match self.header(window, end)? {
-                Some(header) if header.base_offset < bound && end + header.total_len() as u64 <= limit => {
-                    end += header.total_len() as u64;
-                }
-                Some(_) | None => break,
+        let limit = position + max_bytes.max(first_len).min(self.end - position);
+        if stays_in_file {
+            let place = self.last_known_place(&found, limit, bound);
+            found.extend(self, (&mut window, true), place, limit, bound)?;
+            if found.end - found.start >= file_bytes_min as u64 {
+                return Ok(Some(found));
             }
         }
-        Ok(end)
+        // What was skipped may leave less than is wanted in the window.
+        if (window.at(position).len() as u64) < limit - position || window.position > position {
+            window = self.window(position, limit - position)?;
+        }
+        found.extend(self, (&mut window, false), position, limit, bound)?;
+        found.window = Some(window);
+        Ok(Some(found))
+    }
+
+    /// A place where a batch begins, as near before the end of what is wanted as the index knows.
+    fn last_known_place(&self, found: &Found, limit: u64, bound: Offset) -> u64 {
+        let by_size = limit.saturating_sub(HEADER_LEN as u64).try_into().unwrap_or(u32::MAX);
+        let by_offset = self.index.position_before(self.segment.relative(bound - 1));
+        u64::from(self.index.position_at_or_before(by_size).min(by_offset)).max(found.start)
+    }
+}
+
+impl Found {
+    /// Moves the end from `place`, where a batch begins, behind the last whole batch below the bound and the limit.
+    /// What is not in the window is read anew where `scans` says so.
+    fn extend(
+        &mut self,
+        reading: &Reading<'_>,
+        (window, scans): (&mut Window, bool),
+        place: u64,
+        limit: u64,
+        bound: Offset,
+    ) -> Result<(), ReadError> {
+        self.end = place;
+        while self.end + HEADER_LEN as u64 <= limit {
+            match reading.header(window, self.end)? {
+                Some(header) if header.base_offset < bound && self.end + header.total_len() as u64 <= limit => {
+                    self.end += header.total_len() as u64;
+                    self.next_offset = header.next_offset();
+                }
+                Some(header) => {
+                    self.next_offset = header.base_offset;
+                    break;
+                }
+                None if scans && window.position != self.end => {
+                    *window = reading.window(self.end, SCAN_BYTES as u64)?;
+                }
+                None => break,
+            }
+        }
+        Ok(())
     }
 }

@@ -77,15 +77,56 @@ pub struct ReadResult {
     pub offsets: LogOffsets,
 }
 
-/// Records as a part of a file, for sendfile.
+/// A part of a segment's file. It stays readable when the segment is removed from the log.
 #[derive(Debug, Clone)]
-pub struct FileSlice {
+pub struct FileRange {
     /// The segment's file.
     pub file: Arc<dyn DiskFile>,
-    /// Where the first batch begins.
-    pub position: LogPosition,
-    /// Bytes of whole batches from there.
+    /// Where it begins, in bytes.
+    pub position: u64,
+    /// Its bytes.
     pub len_bytes: u64,
+}
+
+/// Whole batches, either in memory or still in their file, from where they can go to a socket without a copy.
+#[derive(Debug, Clone)]
+pub enum Records {
+    /// The bytes.
+    Memory(Bytes),
+    /// Where the bytes are.
+    File(FileRange),
+}
+
+impl Default for Records {
+    fn default() -> Self {
+        Records::Memory(Bytes::new())
+    }
+}
+
+impl Records {
+    /// Bytes of all batches.
+    pub fn len(&self) -> usize {
+        match self {
+            Records::Memory(bytes) => bytes.len(),
+            Records::File(range) => range.len_bytes as usize,
+        }
+    }
+
+    /// True when there is no batch.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Records for an answer to a reader.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// Whole batches, as in [`ReadResult`].
+    pub records: Records,
+    /// Offset after the last of them; the offset asked for when there is none.
+    pub next_offset: Offset,
+    /// As in [`ReadResult`].
+    pub position: Option<LogPosition>,
     /// The log's offsets.
     pub offsets: LogOffsets,
 }
