@@ -84,7 +84,12 @@ pub async fn read_news(ctx: &Context, session: &Arc<Session>, limits: &Limits) -
     }
     let is_news = |(slot, read): (u32, Read)| {
         let has_records = !read.records.is_empty();
-        let news = session.settle(slot, &read.told(), has_records, has_records || read.partition.is_none() || read.is_urgent());
+        let news = session.settle(
+            slot,
+            &read.told(),
+            has_records,
+            has_records || read.partition.is_none() || read.is_urgent(),
+        );
         (news || read.diverging.is_some()).then_some(read)
     };
     let news = reads.by_slot.into_iter().filter_map(is_news).collect();
