@@ -63,7 +63,7 @@ impl Keeper {
         for (key, name, outcome) in join_all(opening).await {
             match outcome {
                 Some(Ok((partition, report))) => {
-                    if report.truncated_bytes > 0 || report.recovered_segments > 0 {
+                    if report.truncated_bytes > 0 || report.scanned_bytes > 0 {
                         tracing::info!(partition = %name, segments = report.recovered_segments, bytes = report.scanned_bytes, cut_bytes = report.truncated_bytes, "log recovered");
                     }
                     opened.entry(key.0).or_default().push(partition);
