@@ -55,6 +55,21 @@ fn bl_040_a_session_sends_only_what_changed() {
 }
 
 #[test]
+fn bl_040_a_session_tells_of_a_log_start_that_moved() {
+    let mut client = Broker::shared().client();
+    let topic = two_partitions(&mut client);
+    produce(&mut client, &topic, 0, Batch::of(&["a", "b", "c"]).bytes());
+    let answer = client.call(VERSION, &within(0, 0, &[(&topic, 0, 3), (&topic, 1, 0)]));
+    let session = answer.session_id;
+    assert_eq!(partitions(&client.call(VERSION, &within(session, 1, &[]))), []);
+    assert_eq!(delete_records(&mut client, &topic, 0, 2).error_code, codes::NONE);
+    let answer = client.call(VERSION, &within(session, 2, &[]));
+    assert_eq!(partitions(&answer), [(topic.clone(), 0)]);
+    assert_eq!(answer.responses[0].partitions[0].log_start_offset, 2);
+    assert_eq!(partitions(&client.call(VERSION, &within(session, 3, &[]))), []);
+}
+
+#[test]
 fn bl_040_a_wrong_epoch_or_session_is_named() {
     let mut client = Broker::shared().client();
     let topic = two_partitions(&mut client);

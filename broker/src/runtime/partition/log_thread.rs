@@ -288,7 +288,9 @@ impl Owner {
             }
             Message::DeleteRecords(key, before, reply) => {
                 if let Some(owned) = self.logs.get_mut(&key) {
-                    let _ = reply.send(delete_records(&mut owned.log, before));
+                    let deleted = delete_records(&mut owned.log, before);
+                    owned.partition.wake_waiters();
+                    let _ = reply.send(deleted);
                 }
             }
             Message::Producers(key, reply) => {
