@@ -288,9 +288,7 @@ impl Owner {
             }
             Message::DeleteRecords(key, before, reply) => {
                 if let Some(owned) = self.logs.get_mut(&key) {
-                    let deleted = delete_records(&mut owned.log, before);
-                    owned.partition.wake_waiters();
-                    let _ = reply.send(deleted);
+                    let _ = reply.send(delete_records(owned, before));
                 }
             }
             Message::Producers(key, reply) => {
@@ -363,9 +361,9 @@ impl Owner {
 }
 
 /// Raises the log start offset; -1 stands for the high watermark (Kafka: DeleteRecordsRequest.HIGH_WATERMARK).
-fn delete_records(log: &mut Log, before: Offset) -> Result<Offset, LogError> {
-    let before = if before == -1 { log.high_watermark() } else { before };
-    log.advance_log_start(before)
+fn delete_records(owned: &mut OwnedLog, before: Offset) -> Result<Offset, LogError> {
+    let before = if before == -1 { owned.log.high_watermark() } else { before };
+    owned.log.advance_log_start(before).inspect(|_| owned.partition.wake_waiters())
 }
 
 /// Does work and notes how long it took.
