@@ -29,6 +29,18 @@ pub(crate) struct WrittenBatch {
     pub max_timestamp: TimestampMs,
 }
 
+impl WrittenBatch {
+    pub(crate) fn of(header: &BatchHeader) -> Self {
+        WrittenBatch {
+            len_bytes: header.total_len() as u64,
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            // A batch that lost its records to compaction keeps their time, but there is nothing to be found in it.
+            max_timestamp: if header.record_count > 0 { header.max_timestamp } else { NO_TIMESTAMP },
+        }
+    }
+}
+
 /// An index file that grows.
 #[derive(Debug, Default)]
 struct GrowingFile {
@@ -203,11 +215,11 @@ impl Active {
         if size == 0 {
             return Ok(false);
         }
-        Ok(self.waited_ms(file, max_timestamp, now_ms)? > config.segment_ms.saturating_sub(self.jitter_ms))
+        Ok(self.waited_ms(file, max_timestamp, now_ms)? > config.roll_ms().saturating_sub(self.jitter_ms))
     }
 
     /// Time between the first batch and the one to come: by their timestamps, or by the clock where there are none.
-    fn waited_ms(
+    pub(crate) fn waited_ms(
         &mut self,
         file: &dyn DiskFile,
         max_timestamp: TimestampMs,

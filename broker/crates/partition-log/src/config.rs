@@ -1,7 +1,7 @@
 //! Settings of one log. Names, meanings and defaults are those of Kafka's topic settings (Kafka: TopicConfig, LogConfig).
 
 /// Settings of one log; any may change while it is open.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LogConfig {
     /// `segment.bytes`: a segment is closed before it grows past this.
     pub segment_bytes: u64,
@@ -25,6 +25,14 @@ pub struct LogConfig {
     pub cleanup_delete: bool,
     /// True when `cleanup.policy` holds `compact`.
     pub cleanup_compact: bool,
+    /// `min.cleanable.dirty.ratio`: share of bytes that were not cleaned above which a log is compacted.
+    pub min_cleanable_dirty_ratio: f64,
+    /// `min.compaction.lag.ms`: age below which a record is not compacted away.
+    pub min_compaction_lag_ms: i64,
+    /// `max.compaction.lag.ms`: age above which a record asks to be compacted, whatever the ratio is.
+    pub max_compaction_lag_ms: i64,
+    /// `delete.retention.ms`: time that tombstones and markers stay after the first cleaning that saw them.
+    pub delete_retention_ms: i64,
     /// `producer.id.expiration.ms`: time after which an idle producer is forgotten.
     pub producer_id_expiration_ms: i64,
 }
@@ -43,7 +51,23 @@ impl Default for LogConfig {
             flush_messages: i64::MAX,
             cleanup_delete: true,
             cleanup_compact: false,
+            min_cleanable_dirty_ratio: 0.5,
+            min_compaction_lag_ms: 0,
+            max_compaction_lag_ms: i64::MAX,
+            delete_retention_ms: 86_400_000,
             producer_id_expiration_ms: 86_400_000,
+        }
+    }
+}
+
+impl LogConfig {
+    /// Age at which a segment is closed (Kafka: LogConfig.maxSegmentMs): records that ask to be compacted must not lie in
+    /// the active segment.
+    pub(crate) fn roll_ms(&self) -> i64 {
+        if self.cleanup_compact && self.max_compaction_lag_ms > 0 {
+            self.segment_ms.min(self.max_compaction_lag_ms)
+        } else {
+            self.segment_ms
         }
     }
 }

@@ -3,6 +3,7 @@
 //! files through the trait `Disk` only; time and ids come in as arguments.
 
 mod active;
+mod cleaner;
 mod config;
 pub mod disk;
 mod epochs;
@@ -21,14 +22,15 @@ mod shared;
 mod time_index;
 mod txn_index;
 
+pub use cleaner::{CleanError, CleanedGroup, CleaningJob, CleaningOptions, CleaningReport, Throttle};
 pub use config::LogConfig;
 pub use disk::{Disk, DiskFile, DiskLock, OpenMode, RealDisk, SimDisk};
 pub use epochs::{EpochEnd, Epochs};
 pub use errors::{AppendError, LogError, OpenError, ReadError, StorageError};
 pub use file_cache::FileCache;
 pub use log::{
-    AppendItem, AppendScratch, Appended, ClosedLog, DeletedLog, ExpiredFile, FlushDone, FlushJob, Log, LogOptions,
-    Opened, RecoveryReport, RetentionReport,
+    AppendItem, AppendScratch, Appended, Cleanable, CleaningProgress, ClosedLog, DeletedLog, ExpiredFile, FlushDone,
+    FlushJob, HeldBack, Log, LogOptions, Opened, RecoveryReport, RetentionReport,
 };
 pub use producers::{AppendOrigin, AppendedBatch, ProducerEntry, ProducerError, SnapshotError};
 pub use reader::{

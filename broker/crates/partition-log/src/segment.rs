@@ -3,13 +3,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use base::{Offset, TimestampMs};
 
 use crate::disk::{Disk, read_file};
+use crate::errors::{IoContext, StorageError};
 use crate::file_cache::{FileCache, OpenFile};
 use crate::names::{FileKind, offset_file};
 use crate::offset_index::{self, OffsetEntries};
@@ -20,6 +21,14 @@ use crate::txn_index::{self, AbortedTxn};
 const INDEX_BYTES_MAX: u64 = 1 << 30;
 /// The largest timestamp is still in the time index only.
 const NOT_LOADED: i64 = i64::MIN;
+
+/// What readers of a segment need when its files have other names.
+#[derive(Debug)]
+struct Retired {
+    file: Arc<OpenFile>,
+    index: Arc<OffsetEntries>,
+    aborted_txns: Vec<AbortedTxn>,
+}
 
 /// A segment of a log.
 #[derive(Debug)]
@@ -35,6 +44,8 @@ pub(crate) struct Segment {
     file: ArcSwapOption<OpenFile>,
     index: ArcSwapOption<OffsetEntries>,
     used: AtomicBool,
+    /// Present once other files have its names: its readers go on with these.
+    retired: OnceLock<Retired>,
     has_txn_index: AtomicBool,
 }
 
@@ -52,6 +63,7 @@ impl Segment {
             file: ArcSwapOption::empty(),
             index: ArcSwapOption::empty(),
             used: AtomicBool::new(false),
+            retired: OnceLock::new(),
             has_txn_index: AtomicBool::new(false),
         })
     }
@@ -114,7 +126,10 @@ impl Segment {
     /// The file if it is open, noted as used.
     pub(crate) fn open_file_used(&self) -> Option<Arc<OpenFile>> {
         self.note_used();
-        self.file.load_full()
+        match self.retired.get() {
+            Some(retired) => Some(retired.file.clone()),
+            None => self.file.load_full(),
+        }
     }
 
     fn note_used(&self) {
@@ -130,11 +145,21 @@ impl Segment {
 
     /// The file, opened when it is not.
     pub(crate) fn file(self: &Arc<Self>, cache: &FileCache, directory: &Path) -> io::Result<Arc<OpenFile>> {
-        self.note_used();
-        match self.file.load_full() {
+        match self.open_file_used() {
             Some(open) => Ok(open),
             None => cache.open(self, directory),
         }
+    }
+
+    /// Takes hold of all that its readers need, before its files get other names and other files get theirs.
+    pub(crate) fn retire(self: &Arc<Self>, cache: &FileCache, directory: &Path) -> Result<(), StorageError> {
+        let disk = cache.disk().as_ref();
+        let file = self.file(cache, directory).context("open", &self.log_path(directory))?;
+        let index = self.index(disk, directory).context("read", &self.path(directory, FileKind::Index))?;
+        let aborted = self.aborted_txns(disk, directory);
+        let aborted_txns = aborted.context("read", &self.path(directory, FileKind::TxnIndex))?;
+        self.retired.get_or_init(|| Retired { file, index, aborted_txns });
+        Ok(())
     }
 
     /// Whether it was used since the last call.
@@ -155,12 +180,15 @@ impl Segment {
     }
 
     pub(crate) fn index_in_memory(&self) -> Option<Arc<OffsetEntries>> {
-        self.index.load_full()
+        match self.retired.get() {
+            Some(retired) => Some(retired.index.clone()),
+            None => self.index.load_full(),
+        }
     }
 
     /// The index, read from its file when it is not in memory. A missing or broken file costs a longer scan only.
     pub(crate) fn index(&self, disk: &dyn Disk, directory: &Path) -> io::Result<Arc<OffsetEntries>> {
-        if let Some(index) = self.index.load_full() {
+        if let Some(index) = self.index_in_memory() {
             return Ok(index);
         }
         let bytes = self.read_or_empty(disk, directory, FileKind::Index)?;
@@ -180,6 +208,9 @@ impl Segment {
 
     /// The aborted transactions whose marker lies in this segment; none when the file is missing.
     pub(crate) fn aborted_txns(&self, disk: &dyn Disk, directory: &Path) -> io::Result<Vec<AbortedTxn>> {
+        if let Some(retired) = self.retired.get() {
+            return Ok(retired.aborted_txns.clone());
+        }
         let bytes = self.read_or_empty(disk, directory, FileKind::TxnIndex)?;
         let corrupt = || io::Error::new(io::ErrorKind::InvalidData, "transaction index is corrupt");
         txn_index::decode(&bytes, self.base_offset).ok_or_else(corrupt)

@@ -63,7 +63,8 @@ pub(crate) struct Shared {
     log_end_offset: AtomicI64,
     active_base_offset: AtomicI64,
     active_size_bytes: AtomicU64,
-    /// Counts truncations: bytes read across one may be of two lives of the same place.
+    /// Counts truncations, and segments put in place of others: bytes read across one may be of two lives of the same
+    /// place.
     truncations: AtomicU64,
     closed: AtomicBool,
 }

@@ -6,9 +6,12 @@ use thiserror::Error;
 use crate::codec::{Codec, CompressError, Encoder};
 use crate::header::{
     ATTRIBUTES_AT, BatchHeader, CONTROL_MASK, CRC_AT, DELETE_HORIZON_MASK, HEADER_LEN, LOG_OVERHEAD,
-    TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK,
+    TIMESTAMP_TYPE_MASK, TRANSACTIONAL_MASK, TimestampType, UnknownCompression,
 };
 use crate::varint;
+
+/// Attributes that a batch keeps when compaction makes it again.
+const KEPT_MASK: i16 = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK;
 
 /// Why no batch could be made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -78,6 +81,8 @@ pub struct BatchBuilder {
     next_offset: Offset,
     append_time: Option<TimestampMs>,
     delete_horizon: Option<TimestampMs>,
+    /// Last offset of the batch, where it is not that of the last record.
+    last_offset: Option<Offset>,
     codec: Codec,
     scratch: Vec<u8>,
     error: Option<BuildError>,
@@ -106,10 +111,29 @@ impl BatchBuilder {
             next_offset: base_offset,
             append_time: None,
             delete_horizon: None,
+            last_offset: None,
             codec: Codec::Uncompressed,
             scratch: Vec::new(),
             error: None,
         }
+    }
+
+    /// A batch for what compaction leaves of another one: with its offsets, producer, leader epoch, flags, codec at the
+    /// default level and delete horizon, and none of its records (Kafka: MemoryRecords.buildRetainedRecordsInto).
+    pub fn in_place_of(batch: &BatchHeader) -> Result<BatchBuilder, UnknownCompression> {
+        let mut builder = BatchBuilder::new(batch.base_offset)
+            .partition_leader_epoch(batch.partition_leader_epoch)
+            .producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            .compression(Codec::with_default_level(batch.compression()?));
+        builder.header.attributes = batch.attributes & KEPT_MASK;
+        builder.last_offset = Some(batch.last_offset());
+        if batch.timestamp_type() == TimestampType::LogAppendTime {
+            builder.append_time = Some(batch.max_timestamp);
+        }
+        Ok(match batch.delete_horizon_ms() {
+            Some(horizon) => builder.delete_horizon_ms(horizon),
+            None => builder,
+        })
     }
 
     /// With the epoch of the leader that appends it.
@@ -228,6 +252,13 @@ impl BatchBuilder {
         if let Some(now) = self.append_time {
             self.header.max_timestamp = now;
         }
+        if let Some(last_offset) = self.last_offset {
+            let base_offset = self.header.base_offset;
+            let delta = last_offset.checked_sub(base_offset).and_then(|delta| i32::try_from(delta).ok());
+            let delta = delta.filter(|delta| *delta >= self.header.last_offset_delta);
+            let refused = BuildError::OffsetOutOfRange { offset: last_offset, base_offset, last_offset };
+            self.header.last_offset_delta = delta.ok_or(refused)?;
+        }
         if self.codec == Codec::Uncompressed {
             return finish(self.header, self.bytes);
         }
@@ -236,6 +267,18 @@ impl BatchBuilder {
         encoder.write(&self.bytes[HEADER_LEN..])?;
         finish(self.header, encoder.finish()?)
     }
+}
+
+/// A batch without records in the place of one whose records are all gone: its offsets and what it tells of its producer
+/// stay known (Kafka: DefaultRecordBatch.writeEmptyHeader).
+pub fn emptied(batch: &BatchHeader) -> Result<Vec<u8>, BuildError> {
+    let header = BatchHeader {
+        attributes: batch.attributes & KEPT_MASK,
+        base_timestamp: crate::NO_TIMESTAMP,
+        record_count: 0,
+        ..*batch
+    };
+    finish(header, vec![0; HEADER_LEN])
 }
 
 /// Writes header and CRC into the first bytes of `bytes`, which hold the payload after room for the header.
@@ -285,6 +328,31 @@ mod tests {
         ];
         assert_eq!(records[0].headers.collect::<Vec<_>>(), expected);
         assert_eq!(records[0].headers.len(), 3);
+    }
+
+    #[test]
+    fn what_compaction_leaves_of_a_batch_keeps_its_place_and_its_producer() {
+        let mut builder = BatchBuilder::new(7).partition_leader_epoch(3).producer(1, 2, 40).transactional();
+        (0..5).for_each(|at| builder.append(&RecordData::new(1000 + at).key(b"k").value(b"v")));
+        let bytes = builder.build().unwrap();
+        let whole = BatchRef::parse(&bytes).unwrap();
+        let mut rest = BatchBuilder::in_place_of(whole.header()).unwrap().delete_horizon_ms(77);
+        let kept = whole.plain_records().unwrap().nth(2).unwrap().unwrap();
+        rest.append_content(kept.offset, kept.timestamp, kept.content);
+        let (rest, empty) = (rest.build().unwrap(), emptied(whole.header()).unwrap());
+        let [rest, empty] = [&rest, &empty].map(|bytes| BatchRef::parse(bytes).unwrap());
+        for batch in [&rest, &empty] {
+            batch.verify_crc().unwrap();
+            let header = batch.header();
+            assert_eq!((header.base_offset, header.last_offset(), header.last_sequence()), (7, 11, 44));
+            assert_eq!((header.producer_id, header.producer_epoch, header.partition_leader_epoch), (1, 2, 3));
+            assert!(header.is_transactional());
+        }
+        assert_eq!((rest.header().delete_horizon_ms(), rest.header().max_timestamp), (Some(77), 1002));
+        let found = rest.plain_records().unwrap().next().unwrap().unwrap();
+        assert_eq!((found.offset, found.timestamp, found.sequence), (9, 1002, 42));
+        assert_eq!((empty.header().record_count, empty.header().max_timestamp), (0, 1004));
+        assert_eq!(emptied(empty.header()).unwrap(), empty.bytes());
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub mod validate;
 mod varint;
 
 pub use batch::{BatchError, BatchRef, Batches, batches, whole_batches};
-pub use builder::{BatchBuilder, BuildError, RecordData};
+pub use builder::{BatchBuilder, BuildError, RecordData, emptied};
 pub use codec::{Codec, CompressError, DecompressError};
 pub use edit::BatchMut;
 pub use header::{BatchHeader, Compression, HEADER_LEN, HeaderError, TimestampType, UnknownCompression};

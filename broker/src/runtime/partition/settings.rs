@@ -20,6 +20,10 @@ pub(super) fn log_config(topic: &TopicConfig, producer_id_expiration_ms: i64) ->
         flush_messages: topic.flush_messages,
         cleanup_delete: topic.cleanup_delete,
         cleanup_compact: topic.cleanup_compact,
+        min_cleanable_dirty_ratio: topic.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms: topic.min_compaction_lag_ms,
+        max_compaction_lag_ms: topic.max_compaction_lag_ms,
+        delete_retention_ms: topic.delete_retention_ms,
         producer_id_expiration_ms,
     })
 }

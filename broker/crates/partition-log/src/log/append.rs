@@ -175,7 +175,7 @@ impl Log {
                     }
                 }
             }
-            scratch.written.push(written(&header));
+            scratch.written.push(WrittenBatch::of(&header));
             next_offset = header.next_offset();
             position += header.total_len();
         }
@@ -271,7 +271,7 @@ impl Log {
                 let facts = BatchFacts::of(&batch);
                 scratch.staged.check(&self.producers, &facts, AppendOrigin::Replication, true)?;
             }
-            scratch.written.push(written(&header));
+            scratch.written.push(WrittenBatch::of(&header));
             let latest = scratch.epochs.last().map(|(epoch, _)| *epoch).or(self.epochs.latest());
             if latest.is_none_or(|latest| header.partition_leader_epoch > latest) {
                 scratch.epochs.push((header.partition_leader_epoch, header.base_offset));
@@ -355,15 +355,6 @@ impl Log {
             return Err(error.into());
         }
         Ok(())
-    }
-}
-
-fn written(header: &record_batch::BatchHeader) -> WrittenBatch {
-    WrittenBatch {
-        len_bytes: header.total_len() as u64,
-        base_offset: header.base_offset,
-        last_offset: header.last_offset(),
-        max_timestamp: header.max_timestamp,
     }
 }
 

@@ -2,6 +2,8 @@
 //! readers see what it publishes through `LogReader`.
 
 mod append;
+mod clean;
+mod cleanable;
 mod close;
 mod flush;
 mod open;
@@ -31,6 +33,8 @@ use crate::segment::Segment;
 use crate::shared::{SegmentList, Shared};
 
 pub use append::{AppendItem, AppendScratch, Appended};
+pub use clean::CleaningProgress;
+pub use cleanable::{Cleanable, HeldBack};
 pub use close::{ClosedLog, DeletedLog};
 pub use flush::{FlushDone, FlushJob};
 pub use open::{LogOptions, Opened, RecoveryReport};
@@ -102,6 +106,8 @@ pub struct Log {
     /// What a sync that was begun and has not ended has to do.
     flush_in_flight: Option<Unsynced>,
     flush_order: flush::FlushOrder,
+    /// A cleaning that was begun and has not ended.
+    cleaning: Option<clean::Cleaning>,
     expired_files: Vec<ExpiredFile>,
     failed: bool,
 }

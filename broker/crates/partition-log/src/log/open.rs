@@ -129,6 +129,7 @@ impl Log {
             flush_generation: 0,
             flush_in_flight: None,
             flush_order: super::flush::FlushOrder::default(),
+            cleaning: None,
             expired_files: Vec::new(),
             failed: false,
         }

@@ -217,12 +217,7 @@ impl Log {
     ) -> Result<Trail, StorageError> {
         let shared = self.shared.clone();
         let header = &scanned.header;
-        let written = WrittenBatch {
-            len_bytes: header.total_len() as u64,
-            base_offset: header.base_offset,
-            last_offset: header.last_offset(),
-            max_timestamp: header.max_timestamp,
-        };
+        let written = WrittenBatch::of(header);
         let disk = shared.files.disk().as_ref();
         self.active.note(&[written], scanned.position, disk, &shared.directory, &self.config)?;
         if header.partition_leader_epoch > trail.epoch {

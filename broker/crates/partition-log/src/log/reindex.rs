@@ -41,12 +41,7 @@ impl Log {
                     return Err(StorageError::new("read", &segment.log_path(&shared.directory), error).into());
                 }
             };
-            let written = WrittenBatch {
-                len_bytes: scanned.header.total_len() as u64,
-                base_offset: scanned.header.base_offset,
-                last_offset: scanned.header.last_offset(),
-                max_timestamp: scanned.header.max_timestamp,
-            };
+            let written = WrittenBatch::of(&scanned.header);
             active.note(&[written], scanned.position, disk, &shared.directory, &self.config)?;
         }
         active.complete_indexes(disk, &shared.directory)?;

@@ -77,6 +77,28 @@ fn remove_unfinished(disk: &dyn Disk, directory: &Path, names: &[String]) -> Res
         .map(|file| file.offset)
         .min();
     let mut changed = false;
+    // While one file is `.cleaned` its swap files are to be undone, so that it goes after them.
+    for undone in [Some(Leftover::Swap), None] {
+        if undone.is_none() && changed {
+            disk.sync_dir(directory).context("sync", directory)?;
+        }
+        let removed = names.iter().filter(|name| {
+            let leftover = OffsetFile::parse(name).and_then(|file| file.leftover);
+            (leftover == Some(Leftover::Swap)) == undone.is_some()
+        });
+        changed |= remove_names(disk, directory, removed, cleaned_min)?;
+    }
+    Ok(changed)
+}
+
+/// Removes those of the names that stand for something unfinished.
+fn remove_names<'a>(
+    disk: &dyn Disk,
+    directory: &Path,
+    names: impl Iterator<Item = &'a String>,
+    cleaned_min: Option<Offset>,
+) -> Result<bool, StorageError> {
+    let mut changed = false;
     for name in names {
         let leftover = OffsetFile::parse(name).and_then(|file| Some((file.offset, file.leftover?)));
         let goes = match leftover {
@@ -112,16 +134,26 @@ fn finish_swaps(disk: &dyn Disk, directory: &Path) -> Result<bool, StorageError>
     }
     if let Some((min, max)) = replaced {
         for (path, file) in &all {
-            if file.leftover.is_none() && file.offset >= min && file.offset < max {
+            // Producer snapshots stay true: of the producers nothing changes.
+            let replaced = file.leftover.is_none() && file.kind != FileKind::Snapshot;
+            if replaced && file.offset >= min && file.offset < max {
                 remove_if_exists(disk, path).context("remove", path)?;
             }
         }
+        disk.sync_dir(directory).context("sync", directory)?;
     }
     let mut changed = replaced.is_some();
-    for (path, file) in &all {
-        if file.leftover == Some(Leftover::Swap) {
-            disk.rename(path, &offset_file(directory, file.offset, file.kind)).context("rename", path)?;
-            changed = true;
+    // The log files take their names first and for good: as long as one is a swap file, files with its offset count as
+    // those of the old segment.
+    for logs in [true, false] {
+        for (path, file) in &all {
+            if file.leftover == Some(Leftover::Swap) && (file.kind == FileKind::Log) == logs {
+                disk.rename(path, &offset_file(directory, file.offset, file.kind)).context("rename", path)?;
+                changed = true;
+            }
+        }
+        if logs && replaced.is_some() {
+            disk.sync_dir(directory).context("sync", directory)?;
         }
     }
     Ok(changed)

@@ -106,7 +106,11 @@ impl LogReader {
         loop {
             let Some(scanned) = self.next(&mut scanner, segment)? else { return Ok(None) };
             if scanned.header.max_timestamp == newest.timestamp {
-                return first_record(&scanned, |_, found| found == newest.timestamp);
+                // A batch of that time may have lost its records to compaction.
+                let found = first_record(&scanned, |_, found| found == newest.timestamp)?;
+                if found.is_some() {
+                    return Ok(found);
+                }
             }
         }
     }
@@ -141,7 +145,12 @@ fn first_record(
     let header = &scanned.header;
     let leader_epoch = Some(header.partition_leader_epoch).filter(|epoch| *epoch >= 0);
     let Some(batch) = &scanned.batch else { return Ok(None) };
-    if header.timestamp_type() == TimestampType::LogAppendTime && wanted(header.base_offset, header.max_timestamp) {
+    // Compaction takes records out of a batch and leaves its offsets.
+    let is_whole = header.record_count > header.last_offset_delta;
+    if is_whole
+        && header.timestamp_type() == TimestampType::LogAppendTime
+        && wanted(header.base_offset, header.max_timestamp)
+    {
         // All records have the time of append, so that the first one is the answer without a look at it.
         let (timestamp, offset) = (header.max_timestamp, header.base_offset);
         return Ok(Some(TimestampOffset { timestamp, offset, leader_epoch }));

@@ -261,6 +261,10 @@ impl LogReader {
     /// The aborted transactions of which a reader of `start..end` must know. Costs nothing where no transaction was
     /// ever aborted; else it reads small files and may wait for them.
     pub fn aborted_transactions(&self, start: Offset, end: Offset) -> Result<Vec<AbortedTxn>, ReadError> {
+        self.with_retries(|reader| reader.collect_aborted(start, end))
+    }
+
+    fn collect_aborted(&self, start: Offset, end: Offset) -> Result<Vec<AbortedTxn>, ReadError> {
         let list = self.shared.segments.load();
         let first = list.floor(start).unwrap_or(0);
         let mut found = Vec::new();

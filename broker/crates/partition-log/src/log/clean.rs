@@ -1,0 +1,194 @@
+//! A cleaning as the owner of the log sees it: it begins one, hands the reading and writing to another thread, and puts
+//! each new segment in the place of the old ones (Kafka: LocalLog.replaceSegments).
+
+use std::sync::Arc;
+
+use base::{Offset, TimestampMs};
+
+use super::Log;
+use super::cleanable::Cleanable;
+use crate::cleaner::{
+    CleanError, CleanedGroup, CleanedSegment, CleaningJob, CleaningOptions, CleaningReport, Group, LastRecord, Work,
+    cleaned_path,
+};
+use crate::disk::remove_if_exists;
+use crate::errors::{IoContext, LogError, StorageError};
+use crate::names::{FileKind, Leftover, offset_file, with_leftover};
+use crate::segment::Segment;
+
+/// The files of a segment.
+const KINDS: [FileKind; 4] = [FileKind::Log, FileKind::Index, FileKind::TimeIndex, FileKind::TxnIndex];
+
+/// A cleaning that was begun.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cleaning {
+    /// Base offset of the segment that is being written.
+    base_offset: Offset,
+    /// Count of truncations when it began.
+    generation: u64,
+}
+
+/// How a cleaning goes on.
+#[derive(Debug)]
+pub enum CleaningProgress {
+    /// There is more to do.
+    More(CleaningJob),
+    /// All is done; `end_offset` belongs into the checkpoint.
+    Done(CleaningReport),
+    /// It ended early. The checkpoint stays, and the next cleaning does again what this one did.
+    Ended(CleanError),
+}
+
+impl Log {
+    /// Begins a cleaning of what `cleanable` found. `None` when there is nothing to clean, when the log is not to be
+    /// compacted, or when another cleaning was begun and has not ended.
+    pub fn begin_cleaning(
+        &mut self,
+        cleanable: &Cleanable,
+        options: &CleaningOptions,
+    ) -> Result<Option<CleaningJob>, LogError> {
+        self.ensure_online()?;
+        let end_offset = cleanable.first_uncleanable_offset.min(self.last_stable_offset());
+        let segments: Group = {
+            let list = self.shared.segments.load();
+            let sealed = list.0.len().saturating_sub(1);
+            list.0[..list.floor(end_offset).unwrap_or(0).min(sealed)].to_vec()
+        };
+        let begin = segments.first().map(|segment| segment.base_offset());
+        let nothing = !self.config.cleanup_compact || cleanable.first_dirty_offset >= end_offset;
+        let Some(base_offset) = begin.filter(|_| self.cleaning.is_none() && !nothing) else { return Ok(None) };
+        let aborted = self.reader().aborted_transactions(base_offset, end_offset)?;
+        let work = Work {
+            files: self.files().clone(),
+            directory: self.shared.directory.clone(),
+            first_dirty_offset: cleanable.first_dirty_offset,
+            end_offset,
+            aborted,
+            last_records: self.last_records(end_offset),
+            now_ms: options.now_ms,
+            delete_retention_ms: self.config.delete_retention_ms,
+            segment_bytes: self.config.segment_bytes,
+            segment_index_bytes: self.config.segment_index_bytes,
+            index_interval_bytes: self.config.index_interval_bytes,
+            map_bytes_max: options.map_bytes_max,
+            seed: options.seed,
+        };
+        self.cleaning = Some(Cleaning { base_offset, generation: self.flush_generation });
+        Ok(Some(CleaningJob::new(work, segments)))
+    }
+
+    /// What producers wrote last, as far as it lies before `end_offset`.
+    fn last_records(&self, end_offset: Offset) -> std::collections::BTreeMap<base::ProducerId, LastRecord> {
+        let last = self.producers.iter().map(|entry| match entry.last_batch() {
+            Some(batch) => (entry.producer_id, LastRecord::Data(batch.last_offset)),
+            None => (entry.producer_id, LastRecord::Marker(entry.producer_epoch)),
+        });
+        last.filter(|(_, last)| !matches!(last, LastRecord::Data(offset) if *offset >= end_offset)).collect()
+    }
+
+    /// Puts what a job has written in place, or drops it when the log has changed or the job has failed. Renames files
+    /// and syncs the directory. After a failure to do so the log is offline.
+    pub fn finish_cleaning(
+        &mut self,
+        outcome: Result<CleanedGroup, CleanError>,
+        now_ms: TimestampMs,
+    ) -> Result<CleaningProgress, LogError> {
+        let Some(cleaning) = self.cleaning.take() else { return Ok(CleaningProgress::Ended(CleanError::Overtaken)) };
+        self.ensure_online()?;
+        let list = self.shared.segments.load_full();
+        let group = match outcome {
+            Ok(group) if group.old.iter().any(|old| !list.contains(old)) => Err(CleanError::Overtaken),
+            Ok(_) if cleaning.generation != self.flush_generation => Err(CleanError::Overtaken),
+            outcome => outcome,
+        };
+        let group = match group {
+            Ok(group) => group,
+            Err(error) => {
+                self.drop_cleaned(cleaning.base_offset)?;
+                return Ok(CleaningProgress::Ended(error));
+            }
+        };
+        match group.cleaned {
+            Some(cleaned) => {
+                let swapped = self.swap_in(&cleaned, &group.old, now_ms);
+                self.fail(swapped)?;
+            }
+            None => self.drop_cleaned(cleaning.base_offset)?,
+        }
+        Ok(match group.job.next_base_offset() {
+            Some(base_offset) => {
+                self.cleaning = Some(Cleaning { base_offset, ..cleaning });
+                CleaningProgress::More(group.job)
+            }
+            None => CleaningProgress::Done(group.job.report()),
+        })
+    }
+
+    /// Removes what a job may have written.
+    fn drop_cleaned(&mut self, base_offset: Offset) -> Result<(), StorageError> {
+        for kind in KINDS {
+            let path = cleaned_path(&self.shared.directory, base_offset, kind);
+            remove_if_exists(self.disk(), &path).context("remove", &path)?;
+        }
+        Ok(())
+    }
+
+    /// The order of renames and syncs is what a start after a crash relies on (see `tidy`): as long as one file is
+    /// `.cleaned` the old segments are whole, and all is undone; when all are `.swap` the old segments may go, and all
+    /// is finished. The log file takes its name first and for good, because the other files of that name count as old
+    /// ones while it is `.swap`.
+    fn swap_in(
+        &mut self,
+        cleaned: &CleanedSegment,
+        old: &[Arc<Segment>],
+        now_ms: TimestampMs,
+    ) -> Result<(), StorageError> {
+        let shared = self.shared.clone();
+        let disk = shared.files.disk().as_ref();
+        let directory = &shared.directory;
+        for segment in old {
+            segment.retire(&shared.files, directory)?;
+        }
+        // A read that took hold of a segment before it was retired may see the new files through it, and is repeated.
+        shared.begin_truncation();
+        let kinds = || KINDS.into_iter().filter(|kind| *kind != FileKind::TxnIndex || cleaned.has_txn_index);
+        for kind in kinds() {
+            let path = offset_file(directory, cleaned.base_offset, kind);
+            let from = with_leftover(&path, Leftover::Cleaned);
+            disk.rename(&from, &with_leftover(&path, Leftover::Swap)).context("rename", &from)?;
+        }
+        disk.sync_dir(directory).context("sync", directory)?;
+        for segment in old {
+            self.expire_segment_files(segment, now_ms)?;
+        }
+        disk.sync_dir(directory).context("sync", directory)?;
+        for kind in kinds() {
+            let path = offset_file(directory, cleaned.base_offset, kind);
+            let from = with_leftover(&path, Leftover::Swap);
+            disk.rename(&from, &path).context("rename", &from)?;
+            if kind == FileKind::Log {
+                disk.sync_dir(directory).context("sync", directory)?;
+            }
+        }
+        self.unsynced.directory = true;
+        self.publish_cleaned(cleaned, old);
+        shared.begin_truncation();
+        let gone: Vec<Offset> = old.iter().skip(1).map(|segment| segment.base_offset()).collect();
+        let latest = self.snapshots.last().copied();
+        self.remove_snapshots(|offset| Some(offset) == latest || gone.binary_search(&offset).is_err())
+    }
+
+    fn publish_cleaned(&self, cleaned: &CleanedSegment, old: &[Arc<Segment>]) {
+        let modified_ms = old.last().map_or(0, |segment| segment.modified_ms());
+        let segment = Segment::new(cleaned.base_offset, cleaned.size_bytes, true, modified_ms);
+        segment.set_max_timestamp(cleaned.max_timestamp);
+        if cleaned.has_txn_index {
+            segment.set_has_txn_index();
+        }
+        let list = self.shared.segments.load();
+        let is_old = |segment: &Arc<Segment>| old.iter().any(|old| Arc::ptr_eq(old, segment));
+        let mut segments: Vec<Arc<Segment>> = list.0.iter().filter(|segment| !is_old(segment)).cloned().collect();
+        segments.insert(segments.partition_point(|other| other.base_offset() < cleaned.base_offset), segment);
+        self.publish_segments(segments);
+    }
+}
