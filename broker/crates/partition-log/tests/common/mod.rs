@@ -1,6 +1,8 @@
 //! What the tests of the log share: a partition on some disk, batches, and a shorter way to append and read.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses a part, and fails by a panic")]
 
+pub mod cleaning;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
