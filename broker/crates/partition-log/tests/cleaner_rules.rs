@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use common::cleaning::*;
 use partition_log::{
-    Access, AppendOrigin, Bound, CleanError, CleaningOptions, CleaningProgress, HeldBack, ReadRequest,
+    Access, AppendOrigin, Bound, CleanError, CleaningOptions, CleaningProgress, HeldBack, ReadRequest, Records,
 };
 use record_batch::control::ControlRecordType::{Abort, Commit};
 use record_batch::{BatchBuilder, Codec, RecordData, batches};
@@ -315,12 +315,12 @@ fn a_reader_goes_on_with_the_old_file() {
     log.roll(10).unwrap();
     let reader = log.reader();
     let request = ReadRequest { offset: 0, max_bytes: 1 << 20, min_one_batch: true, bound: Bound::LogEnd };
-    let slice = reader.read_slice(&request, Access::Wait).unwrap().unwrap();
+    let Records::File(slice) = reader.fetch(&request, Access::Wait, 1).unwrap().records else { panic!("in memory") };
     let whole = reader.read(&request, Access::Wait).unwrap().records;
     clean_with(&mut log, 0, &options(10)).unwrap();
     log.remove_expired_files(i64::MAX).unwrap();
     let mut bytes = vec![0; slice.len_bytes as usize];
-    slice.file.read_at(slice.position.position, &mut bytes).unwrap();
+    slice.file.read_at(slice.position, &mut bytes).unwrap();
     assert_eq!(bytes, whole);
     assert!(reader.read(&request, Access::Wait).unwrap().records.len() < whole.len());
 }

@@ -32,7 +32,7 @@ pub(super) struct Cleaning {
 #[derive(Debug)]
 pub enum CleaningProgress {
     /// There is more to do.
-    More(CleaningJob),
+    More(Box<CleaningJob>),
     /// All is done; `end_offset` belongs into the checkpoint.
     Done(CleaningReport),
     /// It ended early. The checkpoint stays, and the next cleaning does again what this one did.
@@ -46,7 +46,7 @@ impl Log {
         &mut self,
         cleanable: &Cleanable,
         options: &CleaningOptions,
-    ) -> Result<Option<CleaningJob>, LogError> {
+    ) -> Result<Option<Box<CleaningJob>>, LogError> {
         self.ensure_online()?;
         let end_offset = cleanable.first_uncleanable_offset.min(self.last_stable_offset());
         let segments: Group = {
@@ -74,7 +74,7 @@ impl Log {
             seed: options.seed,
         };
         self.cleaning = Some(Cleaning { base_offset, generation: self.flush_generation });
-        Ok(Some(CleaningJob::new(work, segments)))
+        Ok(Some(Box::new(CleaningJob::new(work, segments))))
     }
 
     /// What producers wrote last, as far as it lies before `end_offset`.
@@ -118,7 +118,7 @@ impl Log {
         Ok(match group.job.next_base_offset() {
             Some(base_offset) => {
                 self.cleaning = Some(Cleaning { base_offset, ..cleaning });
-                CleaningProgress::More(group.job)
+                CleaningProgress::More(Box::new(group.job))
             }
             None => CleaningProgress::Done(group.job.report()),
         })
