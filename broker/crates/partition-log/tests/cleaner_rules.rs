@@ -369,6 +369,29 @@ fn a_damaged_batch_ends_the_cleaning_and_stays() {
     let error = clean_with(&mut log, 0, &options(10)).unwrap_err();
     assert!(error.contains("corrupt"), "{error}");
     assert_eq!(file.len().unwrap(), end);
+    // It is found in the clean part too, of which the first pass reads nothing.
+    put(&mut log, 5, &[("a", Some("3"))]);
+    log.roll(10).unwrap();
+    let error = clean_with(&mut log, 2, &options(10)).unwrap_err();
+    assert!(error.contains("corrupt"), "{error}");
+}
+
+#[test]
+fn cleaned_segments_leave_no_gap_that_could_be_taken_for_a_loss() {
+    let (place, _) = compacted();
+    let place = place.with(|config| config.segment_bytes = 200);
+    let mut log = place.log();
+    (0..9).for_each(|at| {
+        put(&mut log, 5, &[("first", Some("v")), (&format!("k{}", at % 2), Some("v"))]);
+        put(&mut log, 5, &[("same", Some("v"))]);
+    });
+    clean(&mut log, 0, 10);
+    let expected = values(&log.reader());
+    log.flush().unwrap();
+    log.abandon();
+    // Recovery of a log that is no longer compacted takes a gap for lost batches.
+    let log = place.with(|config| config.cleanup_compact = false).log();
+    assert_eq!((values(&log.reader()), log.log_end_offset()), (expected, 27));
 }
 
 #[test]

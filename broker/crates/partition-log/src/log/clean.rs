@@ -192,3 +192,60 @@ impl Log {
         self.publish_segments(segments);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+    use std::path::PathBuf;
+
+    use base::TopicPartition;
+    use record_batch::{BatchBuilder, RecordData};
+
+    use super::*;
+    use crate::disk::SimDisk;
+    use crate::{AppendItem, AppendOrigin, AppendScratch, FileCache, LogConfig, LogOptions};
+
+    fn compacted() -> Log {
+        let config = LogConfig { cleanup_compact: true, index_interval_bytes: 1, ..LogConfig::default() };
+        let options = LogOptions {
+            partition: TopicPartition::new("t", 0),
+            directory: PathBuf::from("/t-0"),
+            topic_id: None,
+            config: Arc::new(config),
+            files: FileCache::new(Arc::new(SimDisk::new()), 8),
+            recovery_point: 0,
+            log_start_offset: 0,
+            high_watermark: 0,
+            clean_shutdown: false,
+            now_ms: 1,
+        };
+        Log::open(options).unwrap().log
+    }
+
+    #[test]
+    fn a_segment_that_was_replaced_still_reads_its_own_files() {
+        let mut log = compacted();
+        for _ in 0..3 {
+            let mut builder = BatchBuilder::new(0);
+            builder.append(&RecordData::new(1).key(b"k").value(b"v"));
+            let mut records = builder.build().unwrap();
+            let item = AppendItem { records: &mut records, origin: AppendOrigin::Client, transaction_verified: true };
+            log.append_as_leader(&mut AppendScratch::default(), &mut [item], 0, 1, &mut Vec::new());
+        }
+        log.set_high_watermark(3);
+        log.roll(1).unwrap();
+        let old = log.shared.segments.load().0[0].clone();
+        let cleanable = log.cleanable(None, 1).unwrap();
+        let options = CleaningOptions { now_ms: 1, map_bytes_max: 1000, seed: 1 };
+        let job = log.begin_cleaning(&cleanable, &options).unwrap().unwrap();
+        let done = job.run(&mut |_| ControlFlow::Continue(()));
+        assert!(matches!(log.finish_cleaning(done, 1).unwrap(), CleaningProgress::Done(_)));
+        old.release();
+        let (files, directory) = (log.files().clone(), log.directory().to_path_buf());
+        assert_eq!(old.file(&files, &directory).unwrap().file.len().unwrap(), old.size_bytes());
+        assert_eq!(old.index(files.disk().as_ref(), &directory).unwrap().len(), 2);
+        let new = log.shared.segments.load().0[0].clone();
+        assert_eq!(new.file(&files, &directory).unwrap().file.len().unwrap(), new.size_bytes());
+        assert!(new.size_bytes() < old.size_bytes());
+    }
+}
