@@ -4,12 +4,8 @@
 
 mod common;
 
-use std::ops::ControlFlow;
-
 use common::cleaning::*;
-use partition_log::{
-    Access, AppendOrigin, Bound, CleanError, CleaningOptions, CleaningProgress, HeldBack, ReadRequest, Records,
-};
+use partition_log::{AppendOrigin, CleaningOptions, HeldBack};
 use record_batch::control::ControlRecordType::{Abort, Commit};
 use record_batch::{BatchBuilder, Codec, RecordData, batches};
 
@@ -304,94 +300,6 @@ fn small_segments_become_one_and_a_second_cleaning_changes_nothing() {
     log.remove_expired_files(10).unwrap();
     let names = place.disk.list_dir(&place.directory()).unwrap();
     assert!(names.iter().all(|entry| !entry.name.ends_with("ed") && !entry.name.ends_with(".swap")), "{names:?}");
-}
-
-#[test]
-fn a_reader_goes_on_with_the_old_file() {
-    let (place, _) = compacted();
-    let mut log = place.log();
-    put(&mut log, 5, &[("a", Some("1"))]);
-    put(&mut log, 5, &[("a", Some("2"))]);
-    log.roll(10).unwrap();
-    let reader = log.reader();
-    let request = ReadRequest { offset: 0, max_bytes: 1 << 20, min_one_batch: true, bound: Bound::LogEnd };
-    let Records::File(slice) = reader.fetch(&request, Access::Wait, 1).unwrap().records else { panic!("in memory") };
-    let whole = reader.read(&request, Access::Wait).unwrap().records;
-    clean_with(&mut log, 0, &options(10)).unwrap();
-    log.remove_expired_files(i64::MAX).unwrap();
-    let mut bytes = vec![0; slice.len_bytes as usize];
-    slice.file.read_at(slice.position, &mut bytes).unwrap();
-    assert_eq!(bytes, whole);
-    assert!(reader.read(&request, Access::Wait).unwrap().records.len() < whole.len());
-}
-
-#[test]
-fn a_cleaning_that_was_stopped_or_overtaken_leaves_no_trace() {
-    let (place, _) = compacted();
-    let mut log = place.log();
-    put(&mut log, 5, &[("a", Some("1"))]);
-    put(&mut log, 5, &[("a", Some("2"))]);
-    log.roll(10).unwrap();
-    put(&mut log, 5, &[("a", Some("3"))]);
-    let before = stored(&log.reader());
-    let begin = |log: &mut partition_log::Log| {
-        let cleanable = log.cleanable(None, 10).unwrap();
-        let job = log.begin_cleaning(&cleanable, &options(10)).unwrap().unwrap();
-        assert!(log.begin_cleaning(&cleanable, &options(10)).unwrap().is_none(), "one at a time");
-        job
-    };
-    let mut bytes = 0;
-    let stopped = begin(&mut log).run(&mut |more| {
-        bytes += more;
-        if bytes > 200 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    let progress = log.finish_cleaning(stopped, 10).unwrap();
-    assert!(matches!(progress, CleaningProgress::Ended(CleanError::Stopped)));
-    let done = begin(&mut log).run(&mut |_| ControlFlow::Continue(()));
-    log.truncate_to(2, 10).unwrap();
-    let progress = log.finish_cleaning(done, 10).unwrap();
-    assert!(matches!(progress, CleaningProgress::Ended(CleanError::Overtaken)));
-    assert_eq!(stored(&log.reader()), before[..before.len() * 2 / 3]);
-    let names = place.disk.list_dir(&place.directory()).unwrap();
-    assert!(names.iter().all(|entry| !entry.name.ends_with(".cleaned")), "{names:?}");
-}
-
-#[test]
-fn a_damaged_batch_ends_the_cleaning_and_stays() {
-    let (place, _) = compacted();
-    let mut log = place.log();
-    put(&mut log, 5, &[("a", Some("1"))]);
-    put(&mut log, 5, &[("a", Some("2"))]);
-    log.roll(10).unwrap();
-    let file = place.disk.open(&place.file("00000000000000000000.log"), partition_log::OpenMode::Existing).unwrap();
-    let end = file.len().unwrap();
-    file.write_at(end - 1, &mut [std::io::IoSlice::new(b"!")]).unwrap();
-    let error = clean_with(&mut log, 0, &options(10)).unwrap_err();
-    assert!(error.contains("corrupt"), "{error}");
-    assert_eq!(file.len().unwrap(), end);
-    // It is found in the clean part too, of which the first pass reads nothing.
-    put(&mut log, 5, &[("a", Some("3"))]);
-    log.roll(10).unwrap();
-    let error = clean_with(&mut log, 2, &options(10)).unwrap_err();
-    assert!(error.contains("corrupt"), "{error}");
-}
-
-#[test]
-fn cleaned_segments_leave_no_gap_that_could_be_taken_for_a_loss() {
-    let (place, _) = compacted();
-    let place = place.with(|config| config.segment_bytes = 200);
-    let mut log = place.log();
-    (0..9).for_each(|at| {
-        put(&mut log, 5, &[("first", Some("v")), (&format!("k{}", at % 2), Some("v"))]);
-        put(&mut log, 5, &[("same", Some("v"))]);
-    });
-    clean(&mut log, 0, 10);
-    let expected = values(&log.reader());
-    log.flush().unwrap();
-    log.abandon();
-    // Recovery of a log that is no longer compacted takes a gap for lost batches.
-    let log = place.with(|config| config.cleanup_compact = false).log();
-    assert_eq!((values(&log.reader()), log.log_end_offset()), (expected, 27));
 }
 
 #[test]
