@@ -1,6 +1,7 @@
 //! What a log thread does for all its logs from time to time.
 
-use super::{Owner, report_failure, timed};
+use super::failures::report_failure;
+use super::owner::{Owner, timed};
 
 /// Work that is done for all logs from time to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
