@@ -6,6 +6,7 @@ mod bad_input;
 mod configs;
 mod connection;
 mod crash;
+mod damage;
 mod every_api;
 mod every_version;
 mod fetch;

@@ -56,16 +56,28 @@ pub enum OpenError {
     File(#[from] ReadFileError),
     /// What was synced once is damaged. Cutting it off would lose acknowledged records, so that the log stays closed
     /// until an operator or another replica decides.
-    #[error("{path} is corrupt at byte {position}, below the recovery point {recovery_point}: {reason}")]
+    #[error(
+        "{path} is damaged at byte {position}, where offset {offset} should be, and it was synced before: {reason}"
+    )]
     Corrupt {
         /// The segment.
         path: PathBuf,
         /// Where the bad batch begins.
         position: u64,
-        /// Everything below was synced.
-        recovery_point: Offset,
+        /// First offset that cannot be read.
+        offset: Offset,
         /// What is wrong.
         reason: String,
+    },
+    /// Records of a message format that was in use before Kafka 0.11. They are not damaged, and nothing is cut.
+    #[error("{path} holds records of message format v{magic} at byte {position}, which this version does not read")]
+    OldFormat {
+        /// The segment.
+        path: PathBuf,
+        /// Where the record begins.
+        position: u64,
+        /// The format's number.
+        magic: i8,
     },
     /// The directory belongs to a topic with the same name and another id, deleted since.
     #[error("the directory holds topic id {found}, expected {expected}")]

@@ -30,6 +30,10 @@ pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
 /// Topic id, in the partition's directory.
 pub const PARTITION_METADATA: &str = "partition.metadata";
 
+/// Made by an operator in the directory of a partition that is offline for damage: the next start cuts the log at the
+/// damage and removes the file.
+pub const ACCEPT_DATA_LOSS: &str = "accept-data-loss";
+
 /// What a file in a partition's directory holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileKind {
@@ -121,6 +125,14 @@ pub fn offset_file(directory: &Path, offset: Offset, kind: FileKind) -> PathBuf 
 pub fn with_leftover(path: &Path, leftover: Leftover) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(leftover.suffix());
+    PathBuf::from(name)
+}
+
+/// Name of a segment file that recovery takes out of the log without removing it, because acknowledged records may be in
+/// it. Kafka and a later start leave such files alone.
+pub fn set_aside(path: &Path, now_ms: base::TimestampMs) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{now_ms}.aside"));
     PathBuf::from(name)
 }
 

@@ -63,6 +63,16 @@ impl Scanner {
         Scanner { file, position, end, buffer: Vec::new(), buffer_at: position }
     }
 
+    /// The file that it walks over.
+    pub(crate) fn file(&self) -> &dyn DiskFile {
+        self.file.as_ref()
+    }
+
+    /// Where it ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Where the next batch begins.
     pub(crate) fn position(&self) -> u64 {
         self.position

@@ -132,7 +132,7 @@ fn damage_below_the_recovery_point_is_told_and_nothing_is_cut() {
     overwrite(&place, FIRST, before.len() as u64 - 30, b"X");
     let damaged = content(&place, FIRST);
     let refused = Place { recovery_point, ..place.clone() }.open().unwrap_err();
-    assert!(matches!(refused, OpenError::Corrupt { recovery_point: 20, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::Corrupt { offset: 18, .. }), "{refused}");
     assert_eq!(content(&place, FIRST), damaged);
 }
 

@@ -1,7 +1,7 @@
 //! The checkpoint files of the log directories: recovery points, log start offsets, high watermarks. Written when they
 //! differ from what was written last, so that an idle node writes nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ pub(super) struct Checkpoints {
     disk: Arc<dyn Disk>,
     dirs: Vec<PathBuf>,
     written: HashMap<(Kind, usize), Offsets>,
+    /// Lines of partitions that are offline: what the next start needs to tell their damage from a torn write.
+    kept: HashMap<(Kind, usize), Offsets>,
 }
 
 impl Checkpoints {
@@ -66,12 +68,41 @@ impl Checkpoints {
                 }
             }
         }
-        Checkpoints { disk, dirs, written }
+        Checkpoints { disk, dirs, written, kept: HashMap::new() }
     }
 
     /// What a file says of a partition; 0 when it says nothing.
     pub fn get(&self, kind: Kind, dir: usize, partition: &TopicPartition) -> Offset {
         self.written.get(&(kind, dir)).and_then(|offsets| offsets.get(partition)).copied().unwrap_or(0)
+    }
+
+    /// Keeps the lines of a partition that could not be opened. Everything below `synced` stays known to have been synced.
+    pub fn keep(&mut self, dir: usize, partition: &TopicPartition, synced: Offset) {
+        for kind in Kind::ALL {
+            let known = self.get(kind, dir, partition);
+            let offset = if kind == Kind::RecoveryPoint { known.max(synced) } else { known };
+            if offset > 0 {
+                self.kept.entry((kind, dir)).or_default().insert(partition.clone(), offset);
+            }
+        }
+    }
+
+    /// Removes the lines of partitions whose logs were deleted, at once: a log that is made under the same name must not
+    /// be opened with the offsets of the old one (Kafka: LogManager.asyncDelete).
+    pub fn forget(&mut self, partitions: &BTreeSet<TopicPartition>) {
+        for at in 0..self.dirs.len() {
+            for kind in Kind::ALL {
+                if let Some(kept) = self.kept.get_mut(&(kind, at)) {
+                    kept.retain(|partition, _| !partitions.contains(partition));
+                }
+                let Some(written) = self.written.get(&(kind, at)) else { continue };
+                if partitions.iter().any(|partition| written.contains_key(partition)) {
+                    let mut offsets = written.clone();
+                    offsets.retain(|partition, _| !partitions.contains(partition));
+                    self.write_dir(kind, at, offsets);
+                }
+            }
+        }
     }
 
     /// Writes the file of each directory whose content changed.
@@ -90,7 +121,10 @@ impl Checkpoints {
     }
 
     /// Writes the file of one directory if its content changed.
-    pub fn write_dir(&mut self, kind: Kind, dir: usize, offsets: Offsets) {
+    pub fn write_dir(&mut self, kind: Kind, dir: usize, mut offsets: Offsets) {
+        for (partition, offset) in self.kept.get(&(kind, dir)).into_iter().flatten() {
+            offsets.insert(partition.clone(), *offset);
+        }
         if self.written.get(&(kind, dir)) == Some(&offsets) {
             return;
         }
@@ -103,5 +137,33 @@ impl Checkpoints {
                 tracing::error!(path = %path.display(), %error, "checkpoint not written; the next start checks more of the logs");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use partition_log::SimDisk;
+
+    use super::*;
+
+    #[test]
+    fn lines_of_partitions_that_are_offline_stay_and_those_of_deleted_ones_go() {
+        let disk = SimDisk::new();
+        let dir = PathBuf::from("/d");
+        disk.create_dir(&dir).unwrap();
+        let names = ["gone", "offline", "live"].map(|topic| TopicPartition::new(topic, 0));
+        let [gone, offline, live] = names.clone();
+        let offsets: Offsets = names.into_iter().map(|name| (name, 7)).collect();
+        offset_checkpoint::write(&disk, &dir.join(RECOVERY_POINT_CHECKPOINT), &offsets).unwrap();
+        let read = |disk: &SimDisk| Checkpoints::read(Arc::new(disk.clone()), vec![dir.clone()]);
+        let mut checkpoints = read(&disk);
+        checkpoints.keep(0, &offline, 9);
+        checkpoints.forget(&BTreeSet::from([gone.clone()]));
+        let found = |partition| read(&disk.after_power_cut(1)).get(Kind::RecoveryPoint, 0, partition);
+        assert_eq!((found(&gone), found(&offline), found(&live)), (0, 9, 7));
+        checkpoints.write_dir(Kind::RecoveryPoint, 0, Offsets::from([(live.clone(), 8)]));
+        assert_eq!((found(&gone), found(&offline), found(&live)), (0, 9, 8));
+        checkpoints.forget(&BTreeSet::from([offline.clone()]));
+        assert_eq!((found(&offline), found(&live)), (0, 8));
     }
 }

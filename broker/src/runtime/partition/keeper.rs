@@ -1,19 +1,20 @@
 //! The keeper of this node's logs: follows the metadata, makes, opens and deletes logs, puts changed settings in force,
 //! and sees to what is done from time to time. It changes no log itself; it asks the log threads.
 
+mod offline;
 mod opening;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Entropy, NodeId, TopicPartition};
+use base::{Clock, Entropy, NodeId, PartitionIndex, TopicPartition};
 use cluster::configs::{BrokerLayers, TopicConfig};
 use cluster::{ConfigResource, DirectoryId, MetadataDelta, MetadataImage, ResourceKind};
 use futures_util::future::join_all;
 use partition_log::formats::clean_shutdown::{self, CleanShutdown};
-use partition_log::names::{DirKind, parse_partition_dir, partition_dir, renamed_dir};
+use partition_log::names::{DirKind, parse_partition_dir};
 use partition_log::{DeletedLog, FileCache};
 use tokio::sync::{mpsc, oneshot};
 
@@ -129,16 +130,9 @@ impl Keeper {
     /// Directories of partitions that the cluster does not know, or holds elsewhere, are renamed and kept (Kafka:
     /// LogManager, stray partitions).
     fn set_strays_aside(&mut self) {
-        let disk = self.settings.files.disk().clone();
         for (partition, at) in std::mem::take(&mut self.found.dir_of) {
-            if &*partition.topic == METADATA_TOPIC || self.holds(&partition) {
-                continue;
-            }
-            let dir = &self.settings.log_dirs[at].path;
-            let stray = renamed_dir(&partition, &self.settings.entropy.uuid(), DirKind::Stray);
-            tracing::warn!(%partition, "the cluster assigns this partition elsewhere or does not know it; its directory is kept as {stray}");
-            if let Err(error) = disk.rename(&dir.join(partition_dir(&partition)), &dir.join(&stray)) {
-                tracing::error!(%partition, %error, "the directory cannot be renamed");
+            if &*partition.topic != METADATA_TOPIC && !self.holds(&partition) {
+                self.set_stray_aside(&partition, at);
             }
         }
     }
@@ -211,13 +205,18 @@ impl Keeper {
     }
 
     async fn delete_logs(&mut self, delta: &MetadataDelta, published: &mut Published) {
+        let mut deleted = BTreeSet::new();
         for id in delta.topics_deleted.keys() {
             let Some(entry) = published.by_id.remove(id) else { continue };
             if published.by_name.get(&entry.topic.name).is_some_and(|named| named.topic.id == *id) {
                 published.by_name.remove(&entry.topic.name);
             }
-            published.offline = published.offline.iter().filter(|(topic, _)| topic != id).copied().collect();
+            let offline: Vec<_> = published.offline.iter().filter(|(topic, _)| topic == id).copied().collect();
             let delay = entry.topic.config.load().file_delete_delay_ms;
+            for key in offline {
+                published.offline.remove(&key);
+                self.delete_offline(&TopicPartition::new(entry.topic.name.clone(), key.1), delay);
+            }
             for partition in entry.partitions.iter().flatten() {
                 let key = partition.key();
                 let unique_id = self.settings.entropy.uuid();
@@ -229,7 +228,12 @@ impl Keeper {
                     None => {}
                 }
             }
+            let names = (0..entry.partitions.len()).filter_map(|index| PartitionIndex::try_from(index).ok());
+            deleted.extend(names.map(|index| TopicPartition::new(entry.topic.name.clone(), index)));
             self.settings.metrics.forget_topic(&entry.topic.name);
+        }
+        if !deleted.is_empty() {
+            tokio::task::block_in_place(|| self.checkpoints.forget(&deleted));
         }
     }
 

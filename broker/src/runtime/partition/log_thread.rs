@@ -27,11 +27,23 @@ use crate::tasks::Tasks;
 const QUEUE_LEN_MAX: usize = 4096;
 
 /// A log to open.
+#[derive(Clone)]
 pub(super) struct ToOpen {
     pub options: LogOptions,
     pub topic: Arc<Topic>,
     pub leader_epoch: i32,
     pub log_dir: usize,
+}
+
+impl ToOpen {
+    /// The same with nothing known of what its directory held: that was another topic's.
+    pub fn afresh(mut self) -> ToOpen {
+        self.options.recovery_point = 0;
+        self.options.log_start_offset = 0;
+        self.options.high_watermark = 0;
+        self.options.clean_shutdown = true;
+        self
+    }
 }
 
 enum Message {

@@ -5,6 +5,7 @@ mod append;
 mod clean;
 mod cleanable;
 mod close;
+mod damage;
 mod flush;
 mod open;
 mod producer_state;

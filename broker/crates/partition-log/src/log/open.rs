@@ -1,6 +1,6 @@
 //! Opening a log: from its files after an orderly stop, or through recovery (Kafka: LogLoader).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::{Offset, TimestampMs, TopicId, TopicPartition};
@@ -13,8 +13,9 @@ use crate::disk::{Disk, OpenMode, remove_if_exists};
 use crate::epochs::Epochs;
 use crate::errors::{IoContext, OpenError, StorageError};
 use crate::file_cache::FileCache;
+use crate::formats::epoch_checkpoint::EpochEntry;
 use crate::formats::{ReadFileError, epoch_checkpoint, partition_metadata};
-use crate::names::{FileKind, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA};
+use crate::names::{ACCEPT_DATA_LOSS, FileKind, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA};
 use crate::producers::Producers;
 use crate::segment::Segment;
 use crate::shared::Shared;
@@ -55,6 +56,14 @@ pub struct RecoveryReport {
     pub truncated_bytes: u64,
     /// Segments removed because they follow a damaged one, or lie before the log's start.
     pub removed_segments: usize,
+    /// Segments among them whose file was kept under another name, because acknowledged records may be in it.
+    pub aside_segments: usize,
+    /// Records that were synced and are not there any more.
+    pub missing_records: i64,
+    /// The leader epochs were made again from the batches, because their checkpoint was lost or damaged.
+    pub epochs_rebuilt: bool,
+    /// `partition.metadata` was damaged and was written again.
+    pub topic_id_rewritten: bool,
 }
 
 /// An open log.
@@ -68,8 +77,23 @@ pub struct Opened {
 
 impl Log {
     /// Opens a log, or makes a new one. After anything but an orderly stop, all that was not synced is checked, and what
-    /// follows the first damage is cut off.
+    /// follows the first damage is cut off. Damage of what was synced is an error and nothing is changed, unless the
+    /// directory holds the file `accept-data-loss`.
     pub fn open(options: LogOptions) -> Result<Opened, OpenError> {
+        let accepting = options.directory.join(ACCEPT_DATA_LOSS);
+        let disk = options.files.disk().clone();
+        match Log::open_as_found(&options, false) {
+            Err(OpenError::Corrupt { .. }) if disk.metadata(&accepting).context("look at", &accepting)?.is_some() => {}
+            outcome => return outcome,
+        }
+        // As if nothing had been synced: all is checked from the beginning, and cut at the damage.
+        let cut = LogOptions { recovery_point: 0, clean_shutdown: false, ..options };
+        let opened = Log::open_as_found(&cut, true)?;
+        remove_if_exists(disk.as_ref(), &accepting).context("remove", &accepting)?;
+        Ok(opened)
+    }
+
+    fn open_as_found(options: &LogOptions, accept_loss: bool) -> Result<Opened, OpenError> {
         let disk = options.files.disk().clone();
         let directory = &options.directory;
         let existed = disk.metadata(directory).context("look at", directory)?.is_some();
@@ -77,25 +101,33 @@ impl Log {
             disk.create_dir(directory).context("create", directory)?;
         }
         let mut unsynced = Unsynced { parent: !existed, ..Unsynced::default() };
-        unsynced.metadata = settle_topic_id(disk.as_ref(), &options)?;
-        let mut found = if existed { tidy(disk.as_ref(), directory)? } else { Found::default() };
+        let mut report = RecoveryReport::default();
+        unsynced.metadata = settle_topic_id(disk.as_ref(), options, &mut report)?;
+        let aside_ms = accept_loss.then_some(options.now_ms);
+        let mut found = if existed { tidy(disk.as_ref(), directory, aside_ms)? } else { Found::default() };
         unsynced.directory = found.changed;
         if found.segments.is_empty() {
-            create_log_file(disk.as_ref(), &options, options.log_start_offset)?;
+            create_log_file(disk.as_ref(), options, options.log_start_offset)?;
             found.segments.push((options.log_start_offset, 0, options.now_ms));
             unsynced.directory = true;
         }
-        let epochs = epoch_checkpoint::read(disk.as_ref(), &directory.join(LEADER_EPOCH_CHECKPOINT))?;
-        let mut log = Log::assemble(&options, &found, Epochs::new(epochs), unsynced);
-        let mut report = RecoveryReport::default();
-        log.rebuild_lost_indexes(&found.lacking_index, &options)?;
+        let epochs = read_epochs(disk.as_ref(), directory)?;
+        let lost = epochs.is_none() && found.segments.iter().any(|(_, len_bytes, _)| *len_bytes > 0);
+        let mut log = Log::assemble(options, &found, Epochs::new(epochs.unwrap_or_default()), unsynced);
+        if lost {
+            log.rebuild_epochs()?;
+            report.epochs_rebuilt = options.clean_shutdown || options.recovery_point > 0;
+        }
+        log.rebuild_lost_indexes(&found.lacking_index, options)?;
         if !existed {
             log.shared.set_end(options.log_start_offset, &log.active.segment);
             log.producers = Producers::starting_at(options.log_start_offset);
-        } else if !options.clean_shutdown || !log.load_closed(&options)? {
-            log.recover(&options, &mut report)?;
+        } else if options.clean_shutdown {
+            log.load_closed(options)?;
+        } else {
+            log.recover(options, &mut report)?;
         }
-        log.settle_start(&options, &mut report)?;
+        log.settle_start(options, &mut report)?;
         log.active.segment.drop_index();
         Ok(Opened { log, report })
     }
@@ -138,6 +170,8 @@ impl Log {
     /// Brings start, end and what depends on them into agreement, and publishes them.
     fn settle_start(&mut self, options: &LogOptions, report: &mut RecoveryReport) -> Result<(), OpenError> {
         let first_base = self.first_base_offset();
+        let synced = options.recovery_point.max(if options.clean_shutdown { options.high_watermark } else { 0 });
+        report.missing_records = (synced - options.log_start_offset.max(self.log_end_offset())).max(0);
         if self.log_end_offset() < options.log_start_offset {
             // Segment files were lost: nothing of what is left may be read any more.
             report.removed_segments += self.segment_count();
@@ -209,10 +243,12 @@ impl Log {
 }
 
 /// Compares the topic id with that of the directory, or writes it; true when a sync has to follow.
-fn settle_topic_id(disk: &dyn Disk, options: &LogOptions) -> Result<bool, OpenError> {
+fn settle_topic_id(disk: &dyn Disk, options: &LogOptions, report: &mut RecoveryReport) -> Result<bool, OpenError> {
     let Some(expected) = options.topic_id else { return Ok(false) };
     let path = options.directory.join(PARTITION_METADATA);
-    match partition_metadata::read(disk, &path) {
+    let found = partition_metadata::read(disk, &path);
+    report.topic_id_rewritten = matches!(found, Err(ReadFileError::Malformed { .. }));
+    match found {
         Ok(Some(found)) if found != expected => Err(OpenError::OtherTopic { found, expected }),
         Ok(Some(_)) => Ok(false),
         // A crash may have come between the writing of the file and its sync; then no record was synced either.
@@ -222,6 +258,17 @@ fn settle_topic_id(disk: &dyn Disk, options: &LogOptions) -> Result<bool, OpenEr
             file.write_at(0, &mut [std::io::IoSlice::new(text.as_bytes())]).context("write", &path)?;
             Ok(true)
         }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The epochs of the checkpoint; `None` when it is missing, empty or damaged.
+fn read_epochs(disk: &dyn Disk, directory: &Path) -> Result<Option<Vec<EpochEntry>>, OpenError> {
+    let path = directory.join(LEADER_EPOCH_CHECKPOINT);
+    let there = disk.metadata(&path).context("look at", &path)?.is_some_and(|found| found.len_bytes > 0);
+    match epoch_checkpoint::read(disk, &path) {
+        Ok(entries) => Ok(Some(entries).filter(|_| there)),
+        Err(ReadFileError::Malformed { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

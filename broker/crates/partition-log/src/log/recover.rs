@@ -15,7 +15,7 @@ use crate::disk::{OpenMode, read_file};
 use crate::errors::{IoContext, OpenError, StorageError};
 use crate::formats::SMALL_FILE_BYTES_MAX;
 use crate::formats::epoch_checkpoint::EpochEntry;
-use crate::names::{FileKind, offset_file};
+use crate::names::{FileKind, offset_file, set_aside};
 use crate::producers::{AppendOrigin, BatchFacts, Producers, Staged};
 use crate::scan::{Depth, ScanError, Scanned};
 use crate::segment::Segment;
@@ -38,8 +38,8 @@ struct Trail {
 
 impl Log {
     /// Takes the log as an orderly stop left it: the end is found behind the last index entry, and producer state in
-    /// the last snapshot. False when the files are not as an orderly stop leaves them.
-    pub(super) fn load_closed(&mut self, options: &LogOptions) -> Result<bool, OpenError> {
+    /// the last snapshot.
+    pub(super) fn load_closed(&mut self, options: &LogOptions) -> Result<(), OpenError> {
         let shared = self.shared.clone();
         let disk = shared.files.disk().as_ref();
         let segment = self.active.segment.clone();
@@ -52,8 +52,8 @@ impl Log {
                 match scanner.next(Depth::Headers) {
                     Ok(Some(batch)) => end_offset = batch.header.next_offset(),
                     Ok(None) => break,
-                    Err(ScanError::Torn { .. } | ScanError::Bad { .. }) => return Ok(false),
-                    Err(ScanError::Io(error)) => return Err(read_error(&segment, &shared.directory, error).into()),
+                    // After an orderly stop all was synced, so that this is no torn write.
+                    Err(error) => return Err(self.damage(&segment, &scanner, end_offset, error)),
                 }
             }
         }
@@ -65,7 +65,7 @@ impl Log {
             self.load_snapshot(end_offset, options.now_ms)?;
             self.replay_producers(end_offset, None)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Goes through everything past the recovery point.
@@ -82,8 +82,12 @@ impl Log {
             let end = self.log_end_offset();
             let begin = segment.base_offset();
             if at > first && (begin < end || (begin > end && !self.config.cleanup_compact)) {
+                if end < recovery_point {
+                    return Err(self.hole(&segments[at - 1], end, begin));
+                }
                 report.removed_segments += segments.len() - at;
-                self.cut_behind(&segments[at - 1], &segments[..at], &segments[at..])?;
+                report.aside_segments += with_bytes(&segments[at..]);
+                self.cut_behind(&segments[at - 1], &segments[..at], &segments[at..], options.now_ms)?;
                 break;
             }
             self.active = Active::load(segment.clone(), disk, &shared.directory, &self.config, options.now_ms)?;
@@ -113,7 +117,8 @@ impl Log {
             report.truncated_bytes += truncated;
             if truncated > 0 {
                 report.removed_segments += segments.len() - at - 1;
-                self.cut_behind(segment, &segments[..=at], &segments[at + 1..])?;
+                report.aside_segments += with_bytes(&segments[at + 1..]);
+                self.cut_behind(segment, &segments[..=at], &segments[at + 1..], options.now_ms)?;
                 break;
             }
             if at + 1 < segments.len() {
@@ -125,15 +130,22 @@ impl Log {
     }
 
     /// Makes a cut durable before anything is appended in its place: what was cut off must not come back behind it.
+    /// Whole segments behind it may hold records that were acknowledged and not synced, and are kept under another name.
     fn cut_behind(
         &mut self,
         segment: &Arc<Segment>,
         kept: &[Arc<Segment>],
         gone: &[Arc<Segment>],
+        now_ms: TimestampMs,
     ) -> Result<(), StorageError> {
         let shared = self.shared.clone();
         let path = segment.log_path(&shared.directory);
         for later in gone {
+            if later.size_bytes() > 0 {
+                let path = later.log_path(&shared.directory);
+                shared.files.close(later);
+                self.disk().rename(&path, &set_aside(&path, now_ms)).context("rename", &path)?;
+            }
             self.remove_segment_files(later)?;
         }
         self.disk().sync_dir(&shared.directory).context("sync", &shared.directory)?;
@@ -188,12 +200,11 @@ impl Log {
             let scanned = match scanner.next(Depth::Checked) {
                 Ok(Some(scanned)) => scanned,
                 Ok(None) => break None,
-                Err(ScanError::Torn { .. }) => break None,
-                Err(ScanError::Bad { position, reason }) => break Some((position, reason)),
                 Err(ScanError::Io(error)) => return Err(read_error(&segment, &shared.directory, error).into()),
+                Err(error) => break Some(error),
             };
             if let Some(reason) = misplaced(&scanned.header, &segment, trail) {
-                break Some((scanned.position, reason));
+                break Some(ScanError::Bad { position: scanned.position, reason });
             }
             trail = self.take_checked(&scanned, trail, staged)?;
         };
@@ -201,11 +212,10 @@ impl Log {
             // Not one batch was good, so that the end was not moved.
             segment.set_size_bytes(from.position);
         }
-        match bad {
-            Some((position, reason)) if trail.next_offset < recovery_point => {
-                Err(OpenError::Corrupt { path: segment.log_path(&shared.directory), position, recovery_point, reason })
-            }
-            Some(_) | None => Ok(trail.next_offset),
+        match bad.map(|error| self.damage(&segment, &scanner, trail.next_offset, error)) {
+            Some(error @ OpenError::Corrupt { .. }) if trail.next_offset < recovery_point => Err(error),
+            Some(OpenError::Corrupt { .. }) | None => Ok(trail.next_offset),
+            Some(error) => Err(error),
         }
     }
 
@@ -256,7 +266,10 @@ impl Log {
     /// Makes the producer state as of `offset`, the log's end, from the latest snapshot and what follows it.
     pub(super) fn load_producers(&mut self, offset: Offset, now_ms: TimestampMs) -> Result<(), StorageError> {
         self.load_snapshot(offset, now_ms)?;
-        self.replay_producers(offset, None)
+        self.replay_producers(offset, None).map_err(|error| match error {
+            OpenError::Storage(error) => error,
+            other => StorageError::new("read", &self.shared.directory, std::io::Error::other(other.to_string())),
+        })
     }
 
     /// Takes the latest snapshot that does not reach past `offset`; damaged ones are removed.
@@ -283,11 +296,7 @@ impl Log {
 
     /// Reads the headers between what the producer state covers and `end_offset`; `until` names the segment and byte
     /// where that is, when it is not the log's end.
-    fn replay_producers(
-        &mut self,
-        end_offset: Offset,
-        until: Option<(&Arc<Segment>, u64)>,
-    ) -> Result<(), StorageError> {
+    fn replay_producers(&mut self, end_offset: Offset, until: Option<(&Arc<Segment>, u64)>) -> Result<(), OpenError> {
         let shared = self.shared.clone();
         let list = shared.segments.load();
         let covered = self.producers.end_offset();
@@ -309,8 +318,8 @@ impl Log {
                 match scanner.next(Depth::Headers) {
                     Ok(Some(scanned)) if scanned.header.last_offset() < covered => {}
                     Ok(Some(scanned)) => self.replay(&scanned, &mut staged, false)?,
-                    Ok(None) | Err(ScanError::Torn { .. } | ScanError::Bad { .. }) => break,
-                    Err(ScanError::Io(error)) => return Err(read_error(segment, &shared.directory, error)),
+                    Ok(None) => break,
+                    Err(error) => return Err(self.damage(segment, &scanner, self.producers.end_offset(), error)),
                 }
             }
         }
@@ -346,6 +355,10 @@ fn misplaced(header: &BatchHeader, segment: &Segment, trail: Trail) -> Option<St
     None
 }
 
-fn read_error(segment: &Segment, directory: &Path, error: std::io::Error) -> StorageError {
+fn with_bytes(segments: &[Arc<Segment>]) -> usize {
+    segments.iter().filter(|segment| segment.size_bytes() > 0).count()
+}
+
+pub(super) fn read_error(segment: &Segment, directory: &Path, error: std::io::Error) -> StorageError {
     StorageError::new("read", &segment.log_path(directory), error)
 }

@@ -1,11 +1,12 @@
-//! Index files that are lost are made again from the headers of the batches (Kafka: LogLoader.loadSegmentFiles). A closed
-//! segment always has both files; the newest one has them after an orderly stop.
+//! Index files that are lost are made again from the headers of the batches (Kafka: LogLoader.loadSegmentFiles), and so
+//! are the leader epochs. A closed segment always has both index files; the newest one has them after an orderly stop.
 
 use super::Log;
 use super::open::LogOptions;
 use crate::active::{Active, WrittenBatch};
-use crate::errors::{OpenError, StorageError};
-use crate::scan::{Depth, ScanError};
+use crate::errors::OpenError;
+use crate::formats::epoch_checkpoint::EpochEntry;
+use crate::scan::Depth;
 use crate::segment::Segment;
 use std::sync::Arc;
 
@@ -25,6 +26,24 @@ impl Log {
         Ok(())
     }
 
+    /// Makes the leader epochs again from the headers of all batches, up to the first that cannot be read: recovery
+    /// says what is wrong with that one.
+    pub(super) fn rebuild_epochs(&mut self) -> Result<(), OpenError> {
+        self.epochs.clear();
+        self.unsynced.epochs = true;
+        let segments = self.shared.segments.load().0.clone();
+        for segment in &segments {
+            let mut scanner = self.segment_scanner(segment, 0)?;
+            while let Ok(Some(scanned)) = scanner.next(Depth::Headers) {
+                let epoch = scanned.header.partition_leader_epoch;
+                if self.epochs.latest().is_none_or(|latest| epoch > latest) {
+                    self.epochs.assign(EpochEntry { epoch, start_offset: scanned.header.base_offset });
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn reindex(&mut self, segment: &Arc<Segment>, options: &LogOptions) -> Result<(), OpenError> {
         let shared = self.shared.clone();
         let disk = shared.files.disk().as_ref();
@@ -32,15 +51,14 @@ impl Log {
         let mut active = Active::load(segment.clone(), disk, &shared.directory, &self.config, options.now_ms)?;
         active.rewind_indexes(disk, &shared.directory, 0, segment.base_offset())?;
         let mut scanner = self.segment_scanner(segment, 0)?;
+        let mut next = segment.base_offset();
         loop {
             let scanned = match scanner.next(Depth::Headers) {
                 Ok(Some(scanned)) => scanned,
-                // What is wrong with the batches themselves is found by those who read them.
-                Ok(None) | Err(ScanError::Torn { .. } | ScanError::Bad { .. }) => break,
-                Err(ScanError::Io(error)) => {
-                    return Err(StorageError::new("read", &segment.log_path(&shared.directory), error).into());
-                }
+                Ok(None) => break,
+                Err(error) => return Err(self.damage(segment, &scanner, next, error)),
             };
+            next = scanned.header.next_offset();
             let written = WrittenBatch::of(&scanned.header);
             active.note(&[written], scanned.position, disk, &shared.directory, &self.config)?;
         }

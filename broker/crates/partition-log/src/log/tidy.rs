@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use base::{Offset, TimestampMs};
 
 use crate::disk::{Disk, OpenMode, remove_if_exists};
-use crate::errors::{IoContext, StorageError};
-use crate::names::{FileKind, Leftover, OffsetFile, offset_file};
+use crate::errors::{IoContext, OpenError, StorageError};
+use crate::names::{FileKind, Leftover, OffsetFile, offset_file, set_aside};
 use crate::scan::{Depth, ScanError, Scanner};
 
 /// Snapshots of the metadata log on their way out; they are the business of their owner.
@@ -30,8 +30,10 @@ pub(super) struct Found {
     pub changed: bool,
 }
 
-/// Finishes or undoes what was under way and lists the rest.
-pub(super) fn tidy(disk: &dyn Disk, directory: &Path) -> Result<Found, StorageError> {
+/// Finishes or undoes what was under way and lists the rest. A damaged segment that was about to take the place of
+/// others is set aside when `aside_ms` gives a time, and else an error, before anything is changed.
+pub(super) fn tidy(disk: &dyn Disk, directory: &Path, aside_ms: Option<TimestampMs>) -> Result<Found, OpenError> {
+    check_swaps(disk, directory, aside_ms)?;
     let names = list(disk, directory)?;
     let mut found = Found { changed: remove_unfinished(disk, directory, &names)?, ..Found::default() };
     found.changed |= finish_swaps(disk, directory)?;
@@ -67,15 +69,50 @@ fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, StorageError> 
     Ok(entries.into_iter().filter(|entry| !entry.is_dir).map(|entry| entry.name).collect())
 }
 
+fn cleaned_min(names: &[String]) -> Option<Offset> {
+    let files = names.iter().filter_map(|name| OffsetFile::parse(name));
+    files.filter(|file| file.leftover == Some(Leftover::Cleaned)).map(|file| file.offset).min()
+}
+
+/// Compaction syncs a segment before it gives it the name of a swap file, so that damage in one is no torn write, and
+/// the segments that it replaces may still be there.
+fn check_swaps(disk: &dyn Disk, directory: &Path, aside_ms: Option<TimestampMs>) -> Result<(), OpenError> {
+    let names = list(disk, directory)?;
+    let undone_from = cleaned_min(&names).unwrap_or(Offset::MAX);
+    for name in &names {
+        let Some(file) = OffsetFile::parse(name) else { continue };
+        let finished = file.leftover == Some(Leftover::Swap) && file.offset < undone_from;
+        if !finished || file.kind != FileKind::Log {
+            continue;
+        }
+        let path = directory.join(name);
+        let open = disk.open(&path, OpenMode::Existing).context("open", &path)?;
+        let end = open.len().context("look at", &path)?;
+        let mut scanner = Scanner::new(open, 0, end);
+        let mut offset = file.offset;
+        let reason = loop {
+            match scanner.next(Depth::Checked) {
+                Ok(Some(batch)) => offset = batch.header.next_offset(),
+                Ok(None) => break None,
+                Err(ScanError::Io(error)) => return Err(StorageError::new("read", &path, error).into()),
+                Err(error) => break Some(error.to_string()),
+            }
+        };
+        match (reason, aside_ms) {
+            (None, _) => {}
+            (Some(reason), None) => {
+                return Err(OpenError::Corrupt { path, position: scanner.position(), offset, reason });
+            }
+            (Some(_), Some(now_ms)) => disk.rename(&path, &set_aside(&path, now_ms)).context("rename", &path)?,
+        }
+    }
+    Ok(())
+}
+
 /// Removes files that were to be deleted, those that compaction had not finished, and swap files of a segment split
 /// that had not finished (KAFKA-6264: those at or after the first unfinished file).
 fn remove_unfinished(disk: &dyn Disk, directory: &Path, names: &[String]) -> Result<bool, StorageError> {
-    let cleaned_min = names
-        .iter()
-        .filter_map(|name| OffsetFile::parse(name))
-        .filter(|file| file.leftover == Some(Leftover::Cleaned))
-        .map(|file| file.offset)
-        .min();
+    let cleaned_min = cleaned_min(names);
     let mut changed = false;
     // While one file is `.cleaned` its swap files are to be undone, so that it goes after them.
     for undone in [Some(Leftover::Swap), None] {
@@ -186,7 +223,7 @@ mod tests {
         for name in names {
             disk.open(&directory.join(name), OpenMode::Create).unwrap();
         }
-        tidy(&disk, directory).unwrap();
+        tidy(&disk, directory, None).unwrap();
         list(&disk, directory).unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! Opening logs: those that the metadata assigns to this node, found in its directories or made in one of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -8,14 +8,15 @@ use base::{PartitionIndex, TopicId, TopicPartition};
 use cluster::MetadataDelta;
 use cluster::image::{PartitionImage, TopicImage};
 use futures_util::future::join_all;
-use partition_log::LogOptions;
 use partition_log::names::partition_dir;
+use partition_log::{LogOptions, OpenError};
 
 use super::super::checkpoints::Kind;
 use super::super::live::{Partition, PartitionKey, Topic};
 use super::super::log_thread::ToOpen;
 use super::super::registry::{Published, TopicEntry};
 use super::super::settings::log_config;
+use super::offline::tell_recovery;
 use super::{AT_ONCE_MAX, Keeper};
 
 impl Keeper {
@@ -38,6 +39,8 @@ impl Keeper {
                         self.thread_of(partition.key()).lead(partition.key(), assigned.leader_epoch).await;
                     }
                     Some(_) => {}
+                    // What could not be opened stays as it is until the next start.
+                    None if published.offline.contains(&(id, index)) => {}
                     None if assigned.replicas().contains(&self.node_id) => {
                         to_open.push(self.plan_opening(&entry.topic, index, assigned));
                     }
@@ -53,23 +56,26 @@ impl Keeper {
         }
     }
 
-    async fn open_part(&self, part: Vec<ToOpen>, published: &mut Published) {
+    async fn open_part(&mut self, part: Vec<ToOpen>, published: &mut Published) {
         let opening = part.into_iter().map(|to_open| {
             let key: PartitionKey = (to_open.topic.id, to_open.options.partition.partition);
             let thread = self.thread_of(key).clone();
-            async move { (key, to_open.options.partition.clone(), thread.open(to_open).await) }
+            async move { (to_open.clone(), key, thread.open(to_open).await) }
         });
         let mut opened: BTreeMap<TopicId, Vec<Arc<Partition>>> = BTreeMap::new();
-        for (key, name, outcome) in join_all(opening).await {
+        for (planned, key, mut outcome) in join_all(opening).await {
+            let (name, dir) = (planned.options.partition.clone(), planned.log_dir);
+            if matches!(outcome, Some(Err(OpenError::OtherTopic { .. }))) {
+                self.set_stray_aside(&name, dir);
+                outcome = self.thread_of(key).open(planned.afresh()).await;
+            }
             match outcome {
                 Some(Ok((partition, report))) => {
-                    if report.truncated_bytes > 0 || report.scanned_bytes > 0 {
-                        tracing::info!(partition = %name, segments = report.recovered_segments, bytes = report.scanned_bytes, cut_bytes = report.truncated_bytes, "log recovered");
-                    }
+                    tell_recovery(&name, &report);
                     opened.entry(key.0).or_default().push(partition);
                 }
                 Some(Err(error)) => {
-                    tracing::error!(partition = %name, %error, "the log cannot be opened; the partition is offline, others serve on");
+                    self.note_offline(&name, dir, &error);
                     published.offline.insert(key);
                 }
                 None => {}
@@ -101,6 +107,10 @@ impl Keeper {
         let partition = TopicPartition::new(topic.name.clone(), index);
         let dir = self.found.dir_of.remove(&partition);
         let log_dir = dir.unwrap_or_else(|| self.choose_dir(assigned));
+        if dir.is_none() && self.checkpoints.get(Kind::RecoveryPoint, log_dir, &partition) > 0 {
+            tracing::warn!(%partition, "the checkpoints know this partition and its directory is gone; it begins empty");
+            tokio::task::block_in_place(|| self.checkpoints.forget(&BTreeSet::from([partition.clone()])));
+        }
         let at_start = |kind| if dir.is_some() { self.checkpoints.get(kind, log_dir, &partition) } else { 0 };
         let options = LogOptions {
             directory: self.settings.log_dirs[log_dir].path.join(partition_dir(&partition)),
