@@ -31,7 +31,7 @@ use crate::runtime::controller::{
 };
 use crate::runtime::coordinator::{GroupCoordinator, hosted};
 use crate::runtime::fetch_sessions::FetchSessions;
-use crate::runtime::partition::{Keeper, KeeperSettings, LogDir, MetadataChange, Partitions};
+use crate::runtime::partition::{Keeper, KeeperSettings, LogDir, MetadataChange, Partitions, Scrub};
 use crate::runtime::producer_ids::ProducerIds;
 use crate::runtime::series::{self, Shown};
 use crate::security::Authorizer;
@@ -101,6 +101,7 @@ async fn serve(config: Arc<Config>, open_files_max: u64) -> anyhow::Result<()> {
     let (changes, told) = mpsc::channel(CHANGES_WAITING_MAX);
     let (close, closing) = oneshot::channel();
     seams.tasks.spawn_owner("keeper", keeper.run(told, closing));
+    start_scrub(&config, &seams, &partitions);
     let node = Arc::new(Node {
         node_id: config.node_id,
         cluster_id: storage.cluster_id.clone(),
@@ -246,6 +247,21 @@ fn keeper_settings(config: &Arc<Config>, seams: &Seams, storage: &Storage) -> Ke
         // A log thread is busy for microseconds at a time; the other cores are for the requests.
         threads: std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(4)),
     }
+}
+
+/// Starts the look at what lies on the disk, unless it is turned off.
+fn start_scrub(config: &Config, seams: &Seams, partitions: &Arc<Partitions>) {
+    let bytes_per_second = u64::try_from(config.logs.scrub_bytes_per_second).unwrap_or(0);
+    let Some(log_dir) = config.storage.log_dirs.first().filter(|_| bytes_per_second > 0) else { return };
+    let scrub = Scrub {
+        partitions: partitions.clone(),
+        disk: seams.files.disk().clone(),
+        log_dir: log_dir.clone(),
+        clock: seams.clock.clone(),
+        counts: seams.metrics.scrub().clone(),
+        bytes_per_second,
+    };
+    seams.tasks.spawn(scrub.run(seams.tasks.clone()));
 }
 
 fn start_groups(config: &Config, seams: &Seams) -> GroupCoordinator {

@@ -143,6 +143,9 @@ kafka_server_replicamanager_reassigningpartitions 0
 kafka_server_replicamanager_offlinereplicacount 1
 kafka_server_socket_server_metrics_connection_count{listener="PLAINTEXT"} 1
 kafka_log_logmanager_offlinelogdirectorycount 1
+monedula_scrub_bytes_total 0
+monedula_scrub_damaged_batches_total 0
+monedula_scrub_rounds_total 0
 monedula_disk_total_bytes{dir="data"} 100
 monedula_disk_free_bytes{dir="data"} 40
 kafka_cluster_partition_underreplicated{topic="orders",partition="1"} 1

@@ -76,6 +76,8 @@ pub struct LogsConfig {
     pub start_offset_checkpoint_interval_ms: i32,
     /// `replica.high.watermark.checkpoint.interval.ms`.
     pub high_watermark_checkpoint_interval_ms: i64,
+    /// `monedula.scrub.bytes.per.second`; 0 for no scrub.
+    pub scrub_bytes_per_second: i64,
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i32,
     /// `producer.id.expiration.check.interval.ms`.
@@ -225,6 +227,7 @@ impl LogsConfig {
             recovery_point_checkpoint_interval_ms: reader.int("log.flush.offset.checkpoint.interval.ms"),
             start_offset_checkpoint_interval_ms: reader.int("log.flush.start.offset.checkpoint.interval.ms"),
             high_watermark_checkpoint_interval_ms: reader.long("replica.high.watermark.checkpoint.interval.ms"),
+            scrub_bytes_per_second: reader.long("monedula.scrub.bytes.per.second"),
             producer_id_expiration_ms: reader.int("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms: reader.int("producer.id.expiration.check.interval.ms"),
         }

@@ -15,6 +15,7 @@ use super::family::{Families, Source};
 use super::histogram::{DurationHistogram, FlushSource};
 use super::process;
 use super::requests::{Requests, Span};
+use super::scrub::ScrubCounts;
 use super::topics::{TopicMetrics, Topics};
 use super::waits::{QueuedRequests, Wait, Waiting, Waits};
 
@@ -31,6 +32,7 @@ pub struct Metrics {
     connections: Arc<Connections>,
     waits: Arc<Waits>,
     flushes: Arc<DurationHistogram>,
+    scrub: Arc<ScrubCounts>,
     sources: RwLock<Vec<Box<dyn Source>>>,
 }
 
@@ -41,15 +43,17 @@ impl Metrics {
         let connections = Arc::new(Connections::default());
         let waits = Arc::new(Waits::default());
         let flushes = Arc::new(DurationHistogram::default());
+        let scrub = Arc::new(ScrubCounts::default());
         let sources: Vec<Box<dyn Source>> = vec![
             Box::new(topics.clone()),
             Box::new(connections.clone()),
             Box::new(waits.clone()),
             Box::new(process::IoSource),
+            Box::new(scrub.clone()),
             Box::new(FlushSource { times: flushes.clone(), clock: clock.clone() }),
         ];
         let sources = RwLock::new(sources);
-        Arc::new(Metrics { clock, requests: Requests::new(), topics, connections, waits, flushes, sources })
+        Arc::new(Metrics { clock, requests: Requests::new(), topics, connections, waits, flushes, scrub, sources })
     }
 
     /// Counters of the named topic, made at the first call. To be called when a partition is opened and kept by it; not
@@ -87,6 +91,11 @@ impl Metrics {
     /// Times of syncing logs, for those who sync them.
     pub fn flushes(&self) -> &Arc<DurationHistogram> {
         &self.flushes
+    }
+
+    /// What the scrub counts into.
+    pub fn scrub(&self) -> &Arc<ScrubCounts> {
+        &self.scrub
     }
 
     /// Whether single topics have series of their own (`monedula.metrics.topic.granularity`).

@@ -85,3 +85,30 @@ fn a_topic_that_is_offline_can_be_deleted_and_made_again() {
     await_topic(&mut client, &bad, 1);
     assert_eq!(read_all(&mut client, &bad, 0).len(), 3);
 }
+
+#[test]
+fn the_scrub_tells_of_a_damaged_batch_and_the_partition_serves_on() {
+    if !Target::is_ours() {
+        return;
+    }
+    let mut broker = Broker::start(&[("monedula.scrub.bytes.per.second", "100000000")]);
+    let mut client = broker.client();
+    let topic = fresh_topic(&mut client, &[("segment.bytes", "1048576")]);
+    for _ in 0..8 {
+        append(&mut client, &topic, &Batch::of(&[&"x".repeat(300_000)]));
+    }
+    broker.stop();
+    let file = broker.partition_dir(&topic, 0).join(FIRST);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[1000] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    broker.restart();
+    eventually("the damage is told", std::time::Duration::from_secs(60), || {
+        broker.log_tail().lines().any(|line| line.contains("scrub found") && line.contains("offset=0")).then_some(())
+    });
+    let scrape = crate::ours_only::http_get(&broker, "/metrics");
+    assert!(scrape.contains("monedula_scrub_damaged_batches_total 1\n"), "{scrape}");
+    let mut client = broker.client();
+    await_topic(&mut client, &topic, 1);
+    assert_eq!(append(&mut client, &topic, &Batch::of(&["more"])), 8);
+}

@@ -127,7 +127,7 @@ fn many_frames_of_tiny_elements_stay_within_the_byte_budget() {
 }
 
 /// The body of one GET.
-fn http_get(broker: &Broker, path: &str) -> String {
+pub fn http_get(broker: &Broker, path: &str) -> String {
     let mut stream = TcpStream::connect(broker.http_address()).expect("the HTTP listener is up");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();

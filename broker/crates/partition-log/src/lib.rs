@@ -17,6 +17,7 @@ mod producers;
 mod read_buffers;
 mod reader;
 mod scan;
+mod scrub;
 mod segment;
 mod shared;
 mod time_index;
@@ -36,5 +37,6 @@ pub use producers::{AppendOrigin, AppendedBatch, ProducerEntry, ProducerError, S
 pub use reader::{
     Access, Bound, Fetched, FileRange, LogOffsets, LogReader, ReadRequest, ReadResult, Records, TimestampOffset,
 };
+pub use scrub::{ScrubDamage, ScrubPart, ScrubPlace, Scrubbed};
 pub use shared::LogPosition;
 pub use txn_index::AbortedTxn;

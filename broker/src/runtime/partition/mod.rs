@@ -8,6 +8,7 @@ mod keeper;
 mod live;
 mod log_thread;
 mod registry;
+mod scrub;
 mod settings;
 mod waiters;
 
@@ -15,4 +16,5 @@ pub use keeper::{Keeper, KeeperSettings, LogDir, MetadataChange};
 pub use live::{AppendFailure, Partition, Topic};
 pub use log_thread::LogThread;
 pub use registry::{LookupError, Partitions, TopicEntry};
+pub use scrub::Scrub;
 pub use waiters::{Ready, Subscription, Waiter};

@@ -142,6 +142,10 @@ impl LogReader {
         LogReader { shared }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// First readable offset.
     pub fn log_start_offset(&self) -> Offset {
         self.shared.log_start_offset()
