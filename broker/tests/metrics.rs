@@ -10,6 +10,7 @@ use base::{ManualClock, NodeId, TopicId};
 use cluster::Record;
 use cluster::image::{MetadataDelta, MetadataImage};
 use cluster::records::{Endpoint, PartitionRecord, RegisterBrokerRecord, TopicRecord};
+use monedula::observe::cleaner::{CleanerSource, CleanerView, UncleanableView};
 use monedula::observe::cluster::{ClusterSource, Granularity, PartitionView};
 use monedula::observe::disks::{DiskSource, DiskView};
 use monedula::observe::groups::{CommittedView, GroupSource, GroupView};
@@ -73,6 +74,18 @@ fn quorum() -> QuorumView {
     }
 }
 
+fn cleaner() -> CleanerView {
+    CleanerView {
+        map_filled_max: 0.125,
+        recopied: 0.5,
+        clean_seconds_max: 2.5,
+        compaction_delay_seconds_max: 4.9,
+        dirty_max: 0.75,
+        since_last_run_ms: 80,
+        directories: vec![UncleanableView { directory: "data".to_owned(), partitions: 1, bytes: 900 }],
+    }
+}
+
 fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
     let clock = Arc::new(ManualClock::at(4_000));
     let metrics = Metrics::new(clock.clone());
@@ -92,6 +105,7 @@ fn scrape(granularity: Granularity, is_active_controller: bool) -> String {
         granularity,
         clock: clock.clone(),
     });
+    metrics.add_source(CleanerSource { read: Box::new(cleaner) });
     metrics.add_source(QuorumSource::new(clock.clone(), quorum));
     metrics.add_source(ThreadSource::new(clock.clone(), || WorkerTimes { busy: Duration::ZERO, workers: 2 }));
     metrics.flushes().record(Duration::from_millis(5));
@@ -143,6 +157,15 @@ kafka_server_replicamanager_reassigningpartitions 0
 kafka_server_replicamanager_offlinereplicacount 1
 kafka_server_socket_server_metrics_connection_count{listener="PLAINTEXT"} 1
 kafka_log_logmanager_offlinelogdirectorycount 1
+kafka_log_logcleaner_max_buffer_utilization_percent 12
+kafka_log_logcleaner_cleaner_recopy_percent 50
+kafka_log_logcleaner_max_clean_time_secs 2
+kafka_log_logcleaner_max_compaction_delay_secs 4
+kafka_log_logcleaner_deadthreadcount 0
+kafka_log_logcleanermanager_max_dirty_percent 75
+kafka_log_logcleanermanager_time_since_last_run_ms 80
+kafka_log_logcleanermanager_uncleanable_partitions_count{logDirectory="data"} 1
+kafka_log_logcleanermanager_uncleanable_bytes{logDirectory="data"} 900
 monedula_scrub_bytes_total 0
 monedula_scrub_damaged_batches_total 0
 monedula_scrub_rounds_total 0

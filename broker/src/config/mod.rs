@@ -22,7 +22,8 @@ mod checks;
 pub use file::SettingsFile;
 pub use listeners::{Listener, Listeners, SecurityProtocol};
 pub use sections::{
-    GroupsConfig, InternalTopicConfig, LogsConfig, MetadataConfig, NetConfig, StorageConfig, TopicsConfig, Voter,
+    CleanerConfig, GroupsConfig, InternalTopicConfig, LogsConfig, MetadataConfig, NetConfig, StorageConfig,
+    TopicsConfig, Voter,
 };
 pub use settings::{Origin, SetValue, Settings};
 

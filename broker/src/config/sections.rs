@@ -84,6 +84,23 @@ pub struct LogsConfig {
     pub producer_id_expiration_check_interval_ms: i32,
 }
 
+/// Compaction, as far as it is no matter of single topics (Kafka: CleanerConfig).
+#[derive(Debug, Clone, PartialEq)]
+pub struct CleanerConfig {
+    /// `log.cleaner.enable`.
+    pub enable: bool,
+    /// `log.cleaner.threads`: logs that are cleaned at a time.
+    pub threads: usize,
+    /// `log.cleaner.dedupe.buffer.size`: memory of all cleanings together, in bytes.
+    pub dedupe_buffer_bytes: usize,
+    /// `log.cleaner.io.buffer.load.factor`.
+    pub buffer_load_factor: f64,
+    /// `log.cleaner.io.max.bytes.per.second`.
+    pub io_bytes_per_second_max: f64,
+    /// `log.cleaner.backoff.ms`.
+    pub backoff_ms: u64,
+}
+
 /// Groups and their offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupsConfig {
@@ -166,6 +183,10 @@ impl Reader<'_> {
         i16::try_from(self.long(name)).unwrap_or(i16::MAX)
     }
 
+    fn double(&self, name: &str) -> f64 {
+        self.0.double(name).unwrap_or_default()
+    }
+
     fn boolean(&self, name: &str) -> bool {
         self.0.boolean(name)
     }
@@ -230,6 +251,22 @@ impl LogsConfig {
             scrub_bytes_per_second: reader.long("monedula.scrub.bytes.per.second"),
             producer_id_expiration_ms: reader.int("producer.id.expiration.ms"),
             producer_id_expiration_check_interval_ms: reader.int("producer.id.expiration.check.interval.ms"),
+        }
+    }
+}
+
+impl CleanerConfig {
+    /// From the effective settings of a broker.
+    pub fn read(layers: BrokerLayers<'_>) -> CleanerConfig {
+        let reader = Reader(layers);
+        let size = |name| usize::try_from(reader.long(name)).unwrap_or(0);
+        CleanerConfig {
+            enable: reader.boolean("log.cleaner.enable"),
+            threads: size("log.cleaner.threads"),
+            dedupe_buffer_bytes: size("log.cleaner.dedupe.buffer.size"),
+            buffer_load_factor: reader.double("log.cleaner.io.buffer.load.factor"),
+            io_bytes_per_second_max: reader.double("log.cleaner.io.max.bytes.per.second"),
+            backoff_ms: u64::try_from(reader.long("log.cleaner.backoff.ms")).unwrap_or(0),
         }
     }
 }
@@ -305,8 +342,9 @@ mod tests {
         let settings = Settings::default();
         let layers = settings.layers();
         let text = format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             NetConfig::read(layers),
+            CleanerConfig::read(layers),
             TopicsConfig::read(layers),
             LogsConfig::read(layers),
             GroupsConfig::read(layers),

@@ -2,6 +2,7 @@
 //! Requests and partitions count into plain atomics here; everything else is read, at the moment of a scrape, from the
 //! views that the owners of state publish anyway.
 
+pub mod cleaner;
 pub mod cluster;
 pub mod connections;
 pub mod disks;

@@ -19,11 +19,12 @@ use partition_log::{DeletedLog, FileCache};
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoints::{Checkpoints, Kind};
+use super::cleaner::{Cleaner, CleanerHandle};
 use super::live::PartitionKey;
 use super::log_thread::{Care, LogThread};
 use super::registry::{Partitions, Published};
 use super::settings::log_config;
-use crate::config::Config;
+use crate::config::{CleanerConfig, Config};
 use crate::observe::Metrics;
 use crate::tasks::Tasks;
 
@@ -80,6 +81,7 @@ pub struct Keeper {
     partitions: Arc<Partitions>,
     threads: Vec<LogThread>,
     checkpoints: Checkpoints,
+    cleaner: CleanerHandle,
     found: Found,
     image: Arc<MetadataImage>,
 }
@@ -115,9 +117,10 @@ impl Keeper {
             }
         }
         let checkpoints = Checkpoints::read(disk, paths);
+        let cleaner = CleanerHandle::default();
         let node_id = settings.config.node_id;
         let image = Arc::new(MetadataImage::empty());
-        Ok(Keeper { settings, node_id, partitions, threads, checkpoints, found, image })
+        Ok(Keeper { settings, node_id, partitions, threads, checkpoints, cleaner, found, image })
     }
 
     /// Opens everything that the metadata assigns to this node.
@@ -125,6 +128,7 @@ impl Keeper {
         let delta = MetadataDelta::between(&self.image, &image);
         self.apply(MetadataChange { image, delta }).await;
         self.set_strays_aside();
+        self.cleaner = Cleaner::start(&self.settings, CleanerConfig::read(self.layers()), self.partitions.clone());
     }
 
     /// Directories of partitions that the cluster does not know, or holds elsewhere, are renamed and kept (Kafka:
@@ -212,6 +216,7 @@ impl Keeper {
                 published.by_name.remove(&entry.topic.name);
             }
             let offline: Vec<_> = published.offline.iter().filter(|(topic, _)| topic == id).copied().collect();
+            self.cleaner.forget(entry.topic.clone()).await;
             let delay = entry.topic.config.load().file_delete_delay_ms;
             for key in offline {
                 published.offline.remove(&key);
@@ -290,6 +295,9 @@ impl Keeper {
                 self.thread_of(partition.key()).set_config(partition.key(), for_log.clone()).await;
             }
         }
+        if !delta.configs_changed.is_empty() {
+            self.cleaner.configure(CleanerConfig::read(self.layers())).await;
+        }
     }
 
     fn thread_of(&self, key: PartitionKey) -> &LogThread {
@@ -301,6 +309,7 @@ impl Keeper {
 
     /// Closes all logs, writes the checkpoints and says that the stop was clean.
     async fn close(&mut self) {
+        self.cleaner.close().await;
         let mut clean = vec![true; self.settings.log_dirs.len()];
         let mut offsets: HashMap<(Kind, usize), BTreeMap<TopicPartition, i64>> = HashMap::new();
         for closed in join_all(self.threads.iter().map(LogThread::close)).await.into_iter().flatten() {

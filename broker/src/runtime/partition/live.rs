@@ -94,6 +94,11 @@ impl Partition {
         self.leader_epoch.store(epoch, Ordering::Release);
     }
 
+    /// The thread that owns the log.
+    pub(super) fn thread(&self) -> &LogThread {
+        &self.thread
+    }
+
     /// Number of producers whose state the log keeps.
     pub fn producer_count(&self) -> usize {
         self.producer_count.load(Ordering::Relaxed)

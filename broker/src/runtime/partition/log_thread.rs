@@ -1,6 +1,7 @@
 //! Handle to a thread that owns logs, and the messages it takes. The thread itself is in `owner`.
 
 mod care;
+mod cleaning;
 mod failures;
 mod owner;
 
@@ -16,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::coop::unconstrained;
 
 pub(super) use care::Care;
+pub(super) use cleaning::LookAt;
 use owner::Owner;
 
 use super::appends::Pending;
@@ -57,6 +59,7 @@ enum Message {
     FlushEnded(PartitionKey, Result<FlushDone, StorageError>),
     Delete(PartitionKey, uuid::Uuid, oneshot::Sender<Result<DeletedLog, LogError>>),
     Care(Care),
+    Clean(Box<cleaning::CleaningStep>),
     Close(oneshot::Sender<Vec<Closed>>),
 }
 

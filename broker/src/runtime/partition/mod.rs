@@ -4,6 +4,7 @@
 
 mod appends;
 mod checkpoints;
+mod cleaner;
 mod keeper;
 mod live;
 mod log_thread;

@@ -85,6 +85,14 @@ impl<'a> BrokerLayers<'a> {
         }
     }
 
+    /// The effective value of a setting of type DOUBLE.
+    pub fn double(&self, name: &str) -> Option<f64> {
+        match self.value(name)? {
+            Value::Double(number) => Some(number),
+            Value::Boolean(_) | Value::Number(_) | Value::Text(_) | Value::List(_) => None,
+        }
+    }
+
     /// The effective value of a setting of type BOOLEAN; false when there is none.
     pub fn boolean(&self, name: &str) -> bool {
         self.value(name) == Some(Value::Boolean(true))

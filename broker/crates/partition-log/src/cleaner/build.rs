@@ -21,7 +21,7 @@ pub(super) fn offset_map(
 ) -> Result<OffsetMap, CleanError> {
     let start = work.first_dirty_offset;
     let keys = u64::try_from(work.end_offset - start).unwrap_or(0);
-    let mut map = OffsetMap::new(keys, work.map_bytes_max, work.seed, start - 1);
+    let mut map = OffsetMap::new(keys, work.map_bytes_max, work.map_load_factor, work.seed, start - 1);
     let touching: Vec<AbortedTxn> = work.aborted.iter().copied().filter(|txn| txn.last_offset >= start).collect();
     let mut transactions = Transactions::new(&touching);
     let first = segments.partition_point(|segment| segment.base_offset() <= start).saturating_sub(1);

@@ -24,7 +24,7 @@ use crate::scan::{Depth, ScanError, Scanner};
 use crate::segment::Segment;
 use crate::txn_index::AbortedTxn;
 use filter::{Fate, Filter};
-use offset_map::OffsetMap;
+use offset_map::{ENTRY_BYTES, OffsetMap};
 use transactions::Transactions;
 use writer::SegmentWriter;
 pub(crate) use writer::{CleanedSegment, cleaned_path};
@@ -76,8 +76,17 @@ pub struct CleaningOptions {
     pub now_ms: TimestampMs,
     /// Most bytes of the offset map (`log.cleaner.dedupe.buffer.size` over the number of threads).
     pub map_bytes_max: usize,
+    /// Part of the map that may be filled, 0 to 1 (`log.cleaner.io.buffer.load.factor`).
+    pub map_load_factor: f64,
     /// A random number, another one for each cleaning: nobody shall choose keys whose hashes are the same.
     pub seed: u64,
+}
+
+impl CleaningOptions {
+    /// Keys that the map has room for when it is as large as it may be.
+    pub fn map_slots(&self) -> usize {
+        self.map_bytes_max / ENTRY_BYTES
+    }
 }
 
 /// What a cleaning did.
@@ -126,6 +135,7 @@ pub(crate) struct Work {
     pub(crate) segment_index_bytes: u64,
     pub(crate) index_interval_bytes: u64,
     pub(crate) map_bytes_max: usize,
+    pub(crate) map_load_factor: f64,
     pub(crate) seed: u64,
 }
 

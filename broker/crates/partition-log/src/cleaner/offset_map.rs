@@ -8,8 +8,8 @@ use base::Offset;
 
 /// Bytes of an entry: 16 of the hash and 8 of the offset.
 pub(crate) const ENTRY_BYTES: usize = 24;
-/// Parts in ten of the table that may be taken (Kafka: `log.cleaner.io.buffer.load.factor`, 0.9).
-const LOAD_TENTHS: usize = 9;
+/// Least part of a table that is filled, whatever is asked for: with less a cleaning would not get on.
+const LOAD_FACTOR_MIN: f64 = 0.1;
 /// Fewest slots of a table.
 const SLOTS_MIN: usize = 16;
 
@@ -25,17 +25,23 @@ struct Slot {
 pub(crate) struct OffsetMap {
     slots: Vec<Slot>,
     len: usize,
+    /// Slots that may be taken; fewer than there are.
+    len_max: usize,
     seed: u64,
     /// Everything up to this offset was taken in.
     latest_offset: Offset,
 }
 
 impl OffsetMap {
-    /// A table for at most `keys` keys in at most `bytes_max` bytes; `latest_offset` is the one before the section.
-    pub(crate) fn new(keys: u64, bytes_max: usize, seed: u64, latest_offset: Offset) -> Self {
-        let wanted = usize::try_from(keys).unwrap_or(usize::MAX).saturating_mul(10) / LOAD_TENTHS;
+    /// A table for at most `keys` keys in at most `bytes_max` bytes, filled up to the part `load_factor` (0 to 1);
+    /// `latest_offset` is the one before the section.
+    pub(crate) fn new(keys: u64, bytes_max: usize, load_factor: f64, seed: u64, latest_offset: Offset) -> Self {
+        let load_factor = load_factor.clamp(LOAD_FACTOR_MIN, 1.0);
+        // Numbers of keys are far from where this arithmetic becomes inexact, and a float too large saturates.
+        let wanted = (keys as f64 / load_factor) as usize;
         let slots = wanted.saturating_add(2).min(bytes_max / ENTRY_BYTES).max(SLOTS_MIN);
-        OffsetMap { slots: vec![Slot::default(); slots], len: 0, seed, latest_offset }
+        let len_max = ((slots as f64 * load_factor) as usize).min(slots - 1);
+        OffsetMap { slots: vec![Slot::default(); slots], len: 0, len_max, seed, latest_offset }
     }
 
     /// Everything up to here is in the map.
@@ -72,7 +78,7 @@ impl OffsetMap {
         let hash = self.hash(key);
         let at = self.slot(hash);
         let free = self.slots[at].offset_and_one == 0;
-        if free && self.len >= self.slots.len() * LOAD_TENTHS / 10 {
+        if free && self.len >= self.len_max {
             return false;
         }
         self.len += usize::from(free);
@@ -98,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_last_offset_of_a_key_is_kept_and_a_full_table_takes_no_more_keys() {
-        let mut map = OffsetMap::new(u64::MAX, 100 * ENTRY_BYTES, 7, -1);
+        let mut map = OffsetMap::new(u64::MAX, 100 * ENTRY_BYTES, 0.9, 7, -1);
         let key = |at: i64| at.to_be_bytes();
         assert!((0..90).all(|at| map.put(&key(at), at)));
         assert!(!map.put(&key(90), 90));
@@ -109,7 +115,19 @@ mod tests {
 
     #[test]
     fn memory_is_that_of_the_keys_or_of_the_limit() {
-        assert_eq!(OffsetMap::new(900, usize::MAX, 0, -1).slots.len(), 1002);
-        assert_eq!(OffsetMap::new(900, 480, 0, -1).slots.len(), 20);
+        let slots = |bytes_max, load_factor| OffsetMap::new(900, bytes_max, load_factor, 0, -1).slots.len();
+        assert_eq!(slots(usize::MAX, 0.9), 1002);
+        assert_eq!(slots(480, 0.9), 20);
+        assert_eq!(slots(usize::MAX, 0.5), 1802);
+    }
+
+    #[test]
+    fn a_table_keeps_a_free_slot_whatever_load_is_asked_for() {
+        for (load_factor, taken) in [(7.0, 99), (1.0, 99), (0.5, 50), (0.0, 10), (-3.0, 10)] {
+            let mut map = OffsetMap::new(u64::MAX, 100 * ENTRY_BYTES, load_factor, 7, -1);
+            let put = (0..100i64).filter(|at| map.put(&at.to_be_bytes(), *at)).count();
+            assert_eq!(put, taken, "{load_factor}");
+            assert_eq!(map.get(b"not there"), None);
+        }
     }
 }

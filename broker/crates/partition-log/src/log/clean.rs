@@ -71,10 +71,16 @@ impl Log {
             segment_index_bytes: self.config.segment_index_bytes,
             index_interval_bytes: self.config.index_interval_bytes,
             map_bytes_max: options.map_bytes_max,
+            map_load_factor: options.map_load_factor,
             seed: options.seed,
         };
         self.cleaning = Some(Cleaning { base_offset, generation: self.flush_generation });
         Ok(Some(Box::new(CleaningJob::new(work, segments))))
+    }
+
+    /// Whether a cleaning was begun and has not ended. What changes the list of segments meanwhile makes it start over.
+    pub fn is_cleaning(&self) -> bool {
+        self.cleaning.is_some()
     }
 
     /// What producers wrote last, as far as it lies before `end_offset`.
@@ -236,7 +242,7 @@ mod tests {
         log.roll(1).unwrap();
         let old = log.shared.segments.load().0[0].clone();
         let cleanable = log.cleanable(None, 1).unwrap();
-        let options = CleaningOptions { now_ms: 1, map_bytes_max: 1000, seed: 1 };
+        let options = CleaningOptions { now_ms: 1, map_bytes_max: 1000, map_load_factor: 0.9, seed: 1 };
         let job = log.begin_cleaning(&cleanable, &options).unwrap().unwrap();
         let done = job.run(&mut |_| ControlFlow::Continue(()));
         assert!(matches!(log.finish_cleaning(done, 1).unwrap(), CleaningProgress::Done(_)));

@@ -68,7 +68,7 @@ pub fn end_txn(log: &mut Log, producer_id: i64, kind: ControlRecordType) -> Offs
 }
 
 pub fn options(now_ms: i64) -> CleaningOptions {
-    CleaningOptions { now_ms, map_bytes_max: 1 << 20, seed: 42 }
+    CleaningOptions { now_ms, map_bytes_max: 1 << 20, map_load_factor: 0.9, seed: 42 }
 }
 
 /// Cleans what can be cleaned; the map takes so many bytes.

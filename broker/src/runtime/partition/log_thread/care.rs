@@ -18,6 +18,8 @@ impl Owner {
     pub(super) fn care(&mut self, care: Care, now_ms: i64) {
         for owned in self.logs.values_mut() {
             let outcome = match care {
+                // It would take away what is being read, and the cleaning would begin again and again.
+                Care::Retention if owned.log.is_cleaning() => owned.log.remove_expired_files(now_ms).map(|_| ()),
                 Care::Retention => owned.log.apply_retention(now_ms).and_then(|report| {
                     if report.segments > 0 {
                         tracing::info!(partition = %owned.log.partition(), segments = report.segments, bytes = report.bytes, "retention removed segments");
