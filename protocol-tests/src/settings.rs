@@ -20,6 +20,7 @@ const COMMON: &[(&str, &str)] = &[
     ("group.min.session.timeout.ms", "500"),
     ("log.initial.task.delay.ms", "500"),
     ("log.retention.check.interval.ms", "500"),
+    ("log.cleaner.backoff.ms", "200"),
     ("controlled.shutdown.enable", "false"),
 ];
 

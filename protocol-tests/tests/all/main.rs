@@ -3,6 +3,8 @@
 
 mod api_versions;
 mod bad_input;
+mod compaction;
+mod compaction_groups;
 mod configs;
 mod connection;
 mod crash;

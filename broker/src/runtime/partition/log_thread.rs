@@ -59,7 +59,7 @@ enum Message {
     FlushEnded(PartitionKey, Result<FlushDone, StorageError>),
     Delete(PartitionKey, uuid::Uuid, oneshot::Sender<Result<DeletedLog, LogError>>),
     Care(Care),
-    Clean(Box<cleaning::CleaningStep>),
+    Clean(cleaning::CleaningStep),
     Close(oneshot::Sender<Vec<Closed>>),
 }
 

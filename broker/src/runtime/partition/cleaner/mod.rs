@@ -80,6 +80,9 @@ impl CleanerHandle {
     }
 }
 
+/// Logs to look at, by the thread that owns them.
+type ToLook = Vec<(LogThread, Vec<(Arc<Partition>, Mark)>)>;
+
 /// A cleaning that is under way.
 struct Running {
     partition: Arc<Partition>,
@@ -215,7 +218,7 @@ impl Cleaner {
     /// Looks at the compacted logs that have changed, and at those that time alone may have changed if `timed`.
     async fn look(&mut self, timed: bool) {
         let mut known = HashMap::new();
-        let mut to_look: Vec<(LogThread, Vec<(Arc<Partition>, Mark)>)> = Vec::new();
+        let mut to_look: ToLook = Vec::new();
         let topics = self.partitions.topics();
         if !self.gone.is_empty() {
             let here: HashSet<TopicId> = topics.iter().map(|entry| entry.topic.id).collect();

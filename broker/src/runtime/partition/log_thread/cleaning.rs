@@ -25,12 +25,12 @@ pub(in crate::runtime::partition) enum CleaningStep {
     /// For each log what can be cleaned; `None` for one that is closed or has failed.
     Look(Vec<LookAt>, oneshot::Sender<Vec<Option<Cleanable>>>),
     Begin(PartitionKey, Cleanable, CleaningOptions, oneshot::Sender<Result<Option<Box<CleaningJob>>, LogError>>),
-    Finish(PartitionKey, Result<CleanedGroup, CleanError>, oneshot::Sender<Result<CleaningProgress, LogError>>),
+    Finish(PartitionKey, Box<Result<CleanedGroup, CleanError>>, oneshot::Sender<Result<CleaningProgress, LogError>>),
 }
 
 impl LogThread {
     async fn step<R>(&self, step: impl FnOnce(oneshot::Sender<R>) -> CleaningStep) -> Option<R> {
-        self.ask(|reply| Message::Clean(Box::new(step(reply)))).await
+        self.ask(|reply| Message::Clean(step(reply))).await
     }
 
     /// Whether both are handles to one thread.
@@ -59,7 +59,7 @@ impl LogThread {
         key: PartitionKey,
         outcome: Result<CleanedGroup, CleanError>,
     ) -> Option<Result<CleaningProgress, LogError>> {
-        self.step(|reply| CleaningStep::Finish(key, outcome, reply)).await
+        self.step(|reply| CleaningStep::Finish(key, Box::new(outcome), reply)).await
     }
 }
 
@@ -78,7 +78,7 @@ impl Owner {
             }
             CleaningStep::Finish(key, outcome, reply) => {
                 if let Some(owned) = self.logs.get_mut(&key) {
-                    let progress = owned.log.finish_cleaning(outcome, now_ms);
+                    let progress = owned.log.finish_cleaning(*outcome, now_ms);
                     if let Err(error) = &progress {
                         report_failure(&owned.partition, error);
                     }

@@ -199,7 +199,7 @@ impl Owner {
                 }
             }
             Message::Care(care) => self.care(care, now_ms),
-            Message::Clean(step) => self.clean(*step, now_ms),
+            Message::Clean(step) => self.clean(step, now_ms),
             // Both are taken out of the queue before this is called.
             Message::Append(pending) => self.gathered.push(pending),
             Message::Close(_) => {}
