@@ -1,9 +1,11 @@
 """Kills a node under load and checks what it kept. usage: cases.py BOOTSTRAP NODE-SCRIPT TARGET DIR ROUNDS
 
 The load: one idempotent producer that numbers the records of each partition. It never stops, so that batches which were in
-flight at the kill are sent again to the node that comes back.
+flight at the kill are sent again to the node that comes back. A second one writes the same keys again and again to a
+topic whose compaction is slow enough to be under way at most kills.
 """
 
+import pathlib
 import subprocess
 import sys
 import threading
@@ -88,6 +90,81 @@ def read_all(topic):
     return found
 
 
+class Overwrites:
+    """A producer that overwrites keys of a compacted topic: the numbers rise, so the largest one of a key is its last."""
+
+    TOPIC, KEYS, PADDING, BATCH, PER_SECOND = "compacted", 400, b"x" * 3000, 50, 1500
+
+    def __init__(self):
+        self.acked, self.count, self.errors = {}, 0, []
+        self.stop = threading.Event()
+        self.producer = Producer(
+            {
+                "bootstrap.servers": BOOTSTRAP,
+                "enable.idempotence": True,
+                "linger.ms": 2,
+                "message.timeout.ms": 120000,
+                "reconnect.backoff.max.ms": 200,
+                "queue.buffering.max.kbytes": 20000,
+            }
+        )
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def delivered(self, error, message):
+        if error:
+            self.errors.append(str(error))
+        else:
+            self.acked[message.key()] = int(message.value().split()[0])
+
+    def run(self):
+        while not self.stop.is_set():
+            # Some keys seldom, so that something is kept of every segment.
+            key = self.count % self.KEYS if self.count % 7 else self.KEYS + self.count % 5000
+            try:
+                self.producer.produce(
+                    self.TOPIC, b"%d %s" % (self.count, self.PADDING), b"%d" % key, 0, self.delivered
+                )
+            except BufferError:
+                self.producer.poll(0.1)
+                continue
+            self.count += 1
+            if self.count % self.BATCH == 0:
+                self.producer.poll(0)
+                time.sleep(self.BATCH / self.PER_SECOND)
+
+    def finish(self):
+        self.stop.set()
+        self.thread.join()
+        return self.producer.flush(120)
+
+    def problem(self, acked):
+        """What is wrong with the topic, where each key must hold at least the number that was acknowledged."""
+        client = Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": "check", "enable.partition.eof": True})
+        client.assign([TopicPartition(self.TOPIC, 0, 0)])
+        found, at_end, limit = [], False, time.monotonic() + 60
+        while not at_end and time.monotonic() < limit:
+            for message in client.consume(5000, 0.5):
+                if message.error():
+                    at_end = True
+                else:
+                    found.append((message.offset(), message.key(), int(message.value().split()[0])))
+        client.close()
+        self.left = len(found)
+        if not at_end:
+            return "the end was not reached"
+        if sorted(found) != found or [n for _, _, n in found] != sorted(n for _, _, n in found):
+            return "records out of order"
+        last = {key: number for _, key, number in found}
+        lost = [key for key, number in acked.items() if last.get(key, -1) < number]
+        return lost and f"the last values of {len(lost)} keys are lost, one is {lost[0]}" or None
+
+
+def cleanings():
+    log = pathlib.Path(DIRECTORY, "server.log").read_text(errors="replace")
+    return log.count("log cleaned") + log.count("cleaned log")
+
+
 def report(name, problem):
     print("FAIL" if problem else "PASS", name, problem or "", flush=True)
 
@@ -110,25 +187,32 @@ def compare(name, found, load):
 def main():
     node("start", TARGET, BOOTSTRAP.split(":")[1], DIRECTORY)
     admin = AdminClient({"bootstrap.servers": BOOTSTRAP})
-    for future in admin.create_topics([NewTopic("load", PARTITIONS, 1, config={"segment.bytes": "2000000"})]).values():
+    compacted = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
+    topics = [
+        NewTopic("load", PARTITIONS, 1, config={"segment.bytes": "2000000"}),
+        NewTopic(Overwrites.TOPIC, 1, 1, config=compacted),
+    ]
+    for future in admin.create_topics(topics).values():
         future.result(30)
     group = Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": "kept", "enable.auto.commit": False})
-    load = Load("load")
+    load, overwrites = Load("load"), Overwrites()
     try:
         for round_number in range(1, ROUNDS + 1):
             time.sleep(LOAD_SECONDS)
             committed = [TopicPartition("load", partition, round_number) for partition in range(PARTITIONS)]
             group.commit(offsets=committed, asynchronous=False)
-            acked = sum(map(len, load.acked))
+            acked, last_values = sum(map(len, load.acked)), dict(overwrites.acked)
             node("kill", DIRECTORY)
             began = time.monotonic()
             node("again", DIRECTORY)
             print(f"round {round_number}: {acked} records acknowledged, back after {time.monotonic() - began:.2f} s", flush=True)
             kept = [position.offset for position in group.committed(committed, 60)]
             report(f"round-{round_number}-committed-offsets", kept != [round_number] * PARTITIONS and f"they are {kept}")
+            report(f"round-{round_number}-compacted", overwrites.problem(last_values))
         time.sleep(LOAD_SECONDS)
     finally:
-        left = load.finish()
+        left = load.finish() + overwrites.finish()
+    load.errors += overwrites.errors
     report("producer-goes-on", left and f"{left} records never acknowledged" or load.errors and f"{len(load.errors)} errors: {load.errors[0]}")
     compare("before-the-last-kill", read_all("load"), load)
     node("kill", DIRECTORY)
@@ -137,6 +221,9 @@ def main():
     compare("after-the-last-kill", found, load)
     counted = sum(map(len, found))
     report("count", counted != sum(load.sent) and not left and f"{counted} in the log, {sum(load.sent)} sent" or None)
+    report("compacted-at-the-end", overwrites.problem(overwrites.acked))
+    print(f"{overwrites.left} of {overwrites.count} records left of {len(overwrites.acked)} keys, {cleanings()} cleanings ended")
+    report("compaction-goes-on", overwrites.left > overwrites.count * 0.8 and f"{overwrites.left} of {overwrites.count} left" or None)
     group.close()
     node("stop", DIRECTORY)
 

@@ -8,4 +8,10 @@ source "$here/../lib.sh"
 "$here/../confluent-python/install.sh" || exit 2
 W=${WORK:-$(mktemp -d)}
 mkdir -p "$W/node"
+# Compaction without pause and so slow that most kills come in the middle of it.
+cat >"$W/node/extra.properties" <<CONF
+log.cleaner.backoff.ms=100
+log.cleaner.io.max.bytes.per.second=${CLEANER_RATE:-12000000}
+log.segment.delete.delay.ms=500
+CONF
 exec timeout 300 "$SUITES/confluent-python/bin/python" -u "$here/cases.py" "${1:?BOOTSTRAP}" "$here/../node" "${TARGET:-ours}" "$W/node" "${ROUNDS:-4}"
