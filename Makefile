@@ -8,7 +8,7 @@ ROUNDS ?= 3
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release/monedula
 
 # Suites of real clients, and what only `make test-long` runs.
-SUITES := kcat golden confluent-python java-clients prometheus dump-log kill9 franz-go librdkafka kafka-itests
+SUITES := kcat golden confluent-python java-clients prometheus dump-log compaction kill9 franz-go librdkafka kafka-itests
 LONG := FULL=1 compat/librdkafka, RECORDS=50000 compat/franz-go, protocol-tests and the suites on Apache Kafka
 
 help: ## this list

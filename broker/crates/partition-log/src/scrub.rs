@@ -119,7 +119,8 @@ impl ScrubPart {
 
     fn is_still_there(&self) -> bool {
         let same = self.shared.truncations() == self.place.truncations && !self.shared.is_closed();
-        same && self.shared.segments.load().contains(&self.segment)
+        // Compaction renames files before the list of segments says so.
+        same && !self.segment.is_retired() && self.shared.segments.load().contains(&self.segment)
     }
 
     fn walk(&self, file: &Arc<dyn DiskFile>, bytes_max: u64) -> (ScrubPlace, Vec<ScrubDamage>) {

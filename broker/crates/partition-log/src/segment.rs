@@ -162,6 +162,11 @@ impl Segment {
         Ok(())
     }
 
+    /// Whether its files may have got other names, and other files theirs.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.get().is_some()
+    }
+
     /// Whether it was used since the last call.
     pub(crate) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)

@@ -228,17 +228,44 @@ mod tests {
         Log::open(options).unwrap().log
     }
 
+    fn put(log: &mut Log) {
+        let mut builder = BatchBuilder::new(0);
+        builder.append(&RecordData::new(1).key(b"k").value(b"v"));
+        let mut records = builder.build().unwrap();
+        let item = AppendItem { records: &mut records, origin: AppendOrigin::Client, transaction_verified: true };
+        log.append_as_leader(&mut AppendScratch::default(), &mut [item], 0, 1, &mut Vec::new());
+        log.set_high_watermark(log.log_end_offset());
+    }
+
+    #[test]
+    fn a_scrub_in_the_middle_of_a_swap_takes_the_new_file_for_no_damage() {
+        let mut log = compacted();
+        for _ in 0..3 {
+            put(&mut log);
+        }
+        log.roll(1).unwrap();
+        log.flush().unwrap();
+        let damaged = |log: &Log| {
+            let part = log.reader().scrub_part(&crate::ScrubPlace::at(0)).unwrap();
+            part.run(u64::MAX).unwrap().damage.len()
+        };
+        let segment = log.shared.segments.load().0[0].clone();
+        let (files, directory) = (log.files().clone(), log.directory().to_path_buf());
+        let replace = || {
+            let file = files.disk().open(&segment.log_path(&directory), crate::OpenMode::Truncate).unwrap();
+            file.write_at(0, &mut [std::io::IoSlice::new(&[7; 500])]).unwrap();
+        };
+        segment.retire(&files, &directory).unwrap();
+        replace();
+        assert_eq!(damaged(&log), 0);
+    }
+
     #[test]
     fn a_segment_that_was_replaced_still_reads_its_own_files() {
         let mut log = compacted();
         for _ in 0..3 {
-            let mut builder = BatchBuilder::new(0);
-            builder.append(&RecordData::new(1).key(b"k").value(b"v"));
-            let mut records = builder.build().unwrap();
-            let item = AppendItem { records: &mut records, origin: AppendOrigin::Client, transaction_verified: true };
-            log.append_as_leader(&mut AppendScratch::default(), &mut [item], 0, 1, &mut Vec::new());
+            put(&mut log);
         }
-        log.set_high_watermark(3);
         log.roll(1).unwrap();
         let old = log.shared.segments.load().0[0].clone();
         let cleanable = log.cleanable(None, 1).unwrap();
