@@ -96,3 +96,33 @@ fn cleaned_segments_leave_no_gap_that_could_be_taken_for_a_loss() {
     let log = place.with(|config| config.cleanup_compact = false).log();
     assert_eq!((values(&log.reader()), log.log_end_offset()), (expected, 27));
 }
+
+#[test]
+fn a_read_passes_over_segments_without_records_where_records_follow() {
+    let (place, _) = compacted();
+    let place = place.with(|config| config.segment_bytes = 100);
+    let mut log = place.log();
+    (0..30).for_each(|_| {
+        put(&mut log, 5, &[("same", Some("v"))]);
+        log.roll(10).unwrap();
+    });
+    put(&mut log, 5, &[("other", Some("v"))]);
+    clean(&mut log, 0, 10);
+    assert!(log.segment_count() > 25);
+    let read = |log: &partition_log::Log, offset| {
+        let request = ReadRequest { offset, max_bytes: 1 << 20, min_one_batch: true, bound: Bound::LogEnd };
+        let records = log.reader().read(&request, Access::Wait).unwrap().records;
+        let first = record_batch::batches(&records).next().unwrap().unwrap();
+        (first.header().base_offset, first.header().record_count)
+    };
+    assert_eq!(read(&log, 0), (29, 1));
+    assert_eq!(read(&log, 3), (29, 1));
+    put(&mut log, 5, &[("same", Some("v")), ("other", Some("v"))]);
+    clean(&mut log, 31, 10);
+    put(&mut log, 5, &[("same", Some("v")), ("other", Some("v"))]);
+    clean(&mut log, 33, 10);
+    // The active segment is empty: a reader has to be led to the log's end.
+    assert_eq!(log.log_end_offset(), 35);
+    assert_eq!(read(&log, 0), (33, 2));
+    assert_eq!(read(&log, 31), (33, 2));
+}

@@ -53,6 +53,8 @@ struct Found {
     end: u64,
     first_offset: Offset,
     next_offset: Offset,
+    /// One of them has a record, as far as is known.
+    has_records: bool,
     /// Holds all of them; `None` where they were left in the file.
     window: Option<Window>,
 }
@@ -160,16 +162,24 @@ impl LogReader {
         }
         let list = self.shared.segments.load();
         let first = list.floor(request.offset).unwrap_or(0);
+        // Compaction may leave many segments in which only a batch without records is left. librdkafka gives up after some
+        // answers that hold no record, so that these are passed over where something follows.
+        let mut without_records = None;
         for segment in &list.0[first..] {
             if segment.base_offset() >= bound {
                 break;
             }
             let Some(reading) = self.begin(segment, access)? else { continue };
-            if let Some(found) = reading.find(request, bound, file_bytes_min)? {
+            let Some(found) = reading.find(request, bound, file_bytes_min)? else { continue };
+            if found.has_records || (without_records.is_none() && found.end < reading.end) {
                 return Ok((offsets, Some(found)));
             }
+            if found.end == found.start {
+                break;
+            }
+            without_records = Some(found);
         }
-        Ok((offsets, None))
+        Ok((offsets, without_records))
     }
 
     fn begin<'a>(&'a self, segment: &'a Arc<Segment>, access: Access) -> Result<Option<Reading<'a>>, ReadError> {
@@ -251,6 +261,7 @@ impl Reading<'_> {
             end: position,
             first_offset: first.base_offset,
             next_offset: request.offset,
+            has_records: false,
             window: None,
         };
         if first.base_offset >= bound || position + first_len > self.end || too_large {
@@ -262,6 +273,7 @@ impl Reading<'_> {
             let place = self.last_known_place(&found, limit, bound);
             found.extend(self, (&mut window, true), place, limit, bound)?;
             if found.end - found.start >= file_bytes_min as u64 {
+                found.has_records = true;
                 return Ok(Some(found));
             }
         }
@@ -298,6 +310,7 @@ impl Found {
             match reading.header(window, self.end)? {
                 Some(header) if header.base_offset < bound && self.end + header.total_len() as u64 <= limit => {
                     self.end += header.total_len() as u64;
+                    self.has_records |= header.record_count > 0;
                     self.next_offset = header.next_offset();
                 }
                 Some(header) => {
