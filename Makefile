@@ -9,7 +9,7 @@ RELEASE = $(or $(CARGO_TARGET_DIR),target)/release/monedula
 
 # Suites of real clients, and what only `make test-long` runs.
 SUITES := kcat golden confluent-python java-clients prometheus dump-log compaction kill9 franz-go librdkafka kafka-itests
-LONG := FULL=1 compat/librdkafka, RECORDS=50000 compat/franz-go, protocol-tests and the suites on Apache Kafka
+LONG := FULL=1 compat/librdkafka, RECORDS=50000 compat/franz-go, fuzz/run 300, protocol-tests and the suites on Apache Kafka
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 18
@@ -27,6 +27,7 @@ test: ## everything that fits into 45 minutes; installs what it needs
 test-long: release ## what takes too long for make test: whole suites, and the tests on Apache Kafka
 	FULL=1 LIMIT=400 compat/run librdkafka ours
 	RECORDS=50000 compat/run franz-go ours
+	fuzz/run 300
 	TARGET=kafka .ci/parts protocol-tests $(addprefix compat/,$(filter-out prometheus,$(SUITES)))
 
 verify: ## format, lints and the rules of the tree; writes nothing

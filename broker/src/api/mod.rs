@@ -142,6 +142,7 @@ pub struct Entry {
     pub order: Order,
     request_header_version: fn(i16) -> i16,
     run: fn(Context, Bytes, usize) -> Started,
+    decode: fn(Bytes, i16, usize) -> Result<usize, wire::WireError>,
 }
 
 /// A request under way.
@@ -191,6 +192,7 @@ impl Entry {
             order: Order::Alone,
             request_header_version: <A::Request as HeaderVersion>::header_version,
             run: run::<A>,
+            decode: |body, version, cost_max| Ok(wire::decode_body::<A::Request>(body, version, cost_max)?.1),
         }
     }
 
@@ -214,6 +216,14 @@ impl Entry {
     /// True if the request header at `version` carries tagged fields.
     pub fn has_flexible_head(&self, version: i16) -> bool {
         (self.request_header_version)(version) >= 2
+    }
+
+    /// Decodes a request and does nothing with it; returns what it takes in memory beyond its frame, in bytes.
+    ///
+    /// # Errors
+    /// See [`wire::decode_body`].
+    pub fn decode_only(&self, version: i16, body: Bytes, cost_max: usize) -> Result<usize, wire::WireError> {
+        (self.decode)(body, version, cost_max)
     }
 
     /// Decodes a request, whose body may cost `cost_max` bytes beyond the frame, and begins to answer it.

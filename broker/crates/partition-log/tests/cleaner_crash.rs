@@ -110,6 +110,7 @@ fn every_crash_point_leaves_the_log_before_or_after_a_step() {
     let operations = whole.operations() - before.operations();
     assert!(states.len() > 4 && operations > 80, "{} states, {operations} operations", states.len());
     assert_ne!(states.first(), states.last());
+    let mut points = 0;
     for operation in 1..=operations {
         let (disk, place, _) = run_until(Some(operation));
         let killed = std::iter::once((disk.after_kill(), "killed".to_owned()));
@@ -123,8 +124,14 @@ fn every_crash_point_leaves_the_log_before_or_after_a_step() {
             assert_eq!(recovered(&place, &survivor.after_kill(), &what), found, "{what}: again");
             // A recovery that reads every segment comes to the same.
             assert_eq!((deep.stored, deep.sequences), (found.stored, found.sequences), "{what}: from the beginning");
+            points += 1;
         }
     }
+    std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!("crash points of compaction: {points} at {operations} operations\n"),
+    )
+    .unwrap();
 }
 
 #[test]

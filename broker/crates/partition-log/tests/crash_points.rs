@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use base::{Offset, TopicPartition};
 use common::*;
-use partition_log::disk::Disk;
+use partition_log::disk::{Disk, read_file};
 use partition_log::formats::offset_checkpoint::{self, Offsets};
 use partition_log::names::{LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT};
 use partition_log::{Log, SimDisk};
@@ -184,6 +184,13 @@ fn check(disk: &SimDisk, run: &Run, what: &str) -> Content {
     (start, end, found)
 }
 
+/// Names and bytes of the segments, and of those that were set aside.
+fn log_bytes(disk: &SimDisk, place: &Place) -> Vec<(String, Vec<u8>)> {
+    let names = disk.list_dir(&place.directory()).unwrap().into_iter().map(|entry| entry.name);
+    let logs = names.filter(|name| name.contains(".log"));
+    logs.map(|name| (name.clone(), read_file(disk, &place.file(&name), 1 << 20).unwrap())).collect()
+}
+
 fn prepared() -> SimDisk {
     let disk = SimDisk::new();
     disk.create_dir(std::path::Path::new(HOME)).unwrap();
@@ -206,6 +213,11 @@ fn run_until(operation: u64) -> (SimDisk, Option<Run>) {
     (disk, run)
 }
 
+/// Not by the macro, whose output a passing test keeps to itself.
+fn tell(text: &str) {
+    std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{text}\n")).unwrap();
+}
+
 #[test]
 fn every_crash_point_leaves_a_prefix_that_holds_all_that_was_synced() {
     let (whole, _) = run_until(u64::MAX);
@@ -219,23 +231,29 @@ fn every_crash_point_leaves_a_prefix_that_holds_all_that_was_synced() {
             let what = format!("operation {operation}, seed {seed}");
             let survivor = disk.after_power_cut(seed);
             let first = check(&survivor, &run, &what);
-            // A second power cut right after the recovery, and a start without one, change nothing.
+            // A second start changes nothing of the records, in memory or on the disk.
+            let logs = log_bytes(&survivor, &run.place);
             let second = check(&survivor.after_kill(), &run, &format!("{what}, again"));
             assert_eq!(first, second, "{what}");
+            let again = survivor.after_kill();
+            check(&again, &run, &what);
+            assert_eq!(log_bytes(&again, &run.place), logs, "{what}: other bytes");
             points += 1;
         }
         check(&disk.after_kill(), &run, &format!("operation {operation}, killed"));
     }
     assert!(points > 3000, "{points}");
+    tell(&format!("crash points of a log: {points} at {operations} operations"));
 }
 
 #[test]
 fn a_crash_in_recovery_is_recovered_from() {
     let (whole, _) = run_until(u64::MAX);
-    for operation in (1..=whole.operations()).step_by(7) {
+    let mut points = 0;
+    for operation in (1..=whole.operations()).step_by(2) {
         let (disk, run) = run_until(operation);
         let Some(run) = run else { continue };
-        for seed in 0..3 {
+        for seed in 0..4 {
             let survivor = disk.after_power_cut(seed);
             let probe = survivor.after_kill();
             check(&probe, &run, "probe");
@@ -248,9 +266,12 @@ fn a_crash_in_recovery_is_recovered_from() {
                 assert!(place.open().is_err() || !crashing.has_crashed());
                 let what = format!("operation {operation}, seed {seed}, recovery operation {again}");
                 check(&crashing.after_power_cut(seed + 10), &run, &what);
+                points += 1;
             }
         }
     }
+    assert!(points > 2000, "{points}");
+    tell(&format!("crash points in recovery: {points}"));
 }
 
 #[test]

@@ -27,13 +27,21 @@ struct CheckFrom {
     position: u64,
     /// Base offset of the batch there.
     offset: Offset,
+    /// The offset after it, when an index entry stands for it, which stays.
+    after_entry: Option<Offset>,
 }
 
 /// What the walk knows of the batches before.
 #[derive(Debug, Clone, Copy)]
-struct Trail {
-    next_offset: Offset,
-    epoch: LeaderEpoch,
+pub(super) struct Trail {
+    pub next_offset: Offset,
+    pub epoch: LeaderEpoch,
+}
+
+impl Trail {
+    pub fn behind(self, header: &BatchHeader) -> Trail {
+        Trail { next_offset: header.next_offset(), epoch: self.epoch.max(header.partition_leader_epoch) }
+    }
 }
 
 impl Log {
@@ -48,9 +56,17 @@ impl Log {
         if segment.size_bytes() > 0 {
             let from = self.check_from(&segment, Offset::MAX)?;
             let mut scanner = self.segment_scanner(&segment, from.position)?;
+            let mut trail = Trail { next_offset: from.offset, epoch: -1 };
             loop {
                 match scanner.next(Depth::Headers) {
-                    Ok(Some(batch)) => end_offset = batch.header.next_offset(),
+                    Ok(Some(Scanned { position, header, .. })) => {
+                        if let Some(reason) = misplaced(&header, segment.base_offset(), trail) {
+                            let error = ScanError::Bad { position, reason };
+                            return Err(self.damage(&segment, &scanner, end_offset, error));
+                        }
+                        end_offset = header.next_offset();
+                        trail = trail.behind(&header);
+                    }
                     Ok(None) => break,
                     // After an orderly stop all was synced, so that this is no torn write.
                     Err(error) => return Err(self.damage(&segment, &scanner, end_offset, error)),
@@ -58,14 +74,9 @@ impl Log {
             }
         }
         shared.set_end(end_offset, &segment);
-        if self.snapshots.is_empty() {
-            // A log that was closed without any snapshot never had a producer.
-            self.producers = Producers::starting_at(end_offset);
-        } else {
-            self.load_snapshot(end_offset, options.now_ms)?;
-            self.replay_producers(end_offset, None)?;
-        }
-        Ok(())
+        // An orderly stop leaves a snapshot. Where it was lost, the headers tell what it said.
+        self.load_snapshot(end_offset, options.now_ms)?;
+        self.replay_producers(end_offset, None)
     }
 
     /// Goes through everything past the recovery point.
@@ -92,13 +103,14 @@ impl Log {
             }
             self.active = Active::load(segment.clone(), disk, &shared.directory, &self.config, options.now_ms)?;
             let from = if at == first {
-                self.check_from(segment, recovery_point)?
+                // The batch of the entry was synced as a whole, so that the entry stays true.
+                self.check_from(segment, recovery_point - 1)?
             } else {
-                CheckFrom { position: 0, offset: segment.base_offset() }
+                CheckFrom { position: 0, offset: segment.base_offset(), after_entry: None }
             };
             if at == first {
                 // Epochs from here on are found in the batches again.
-                self.epochs.truncate_from_end(from.offset);
+                self.unsynced.epochs |= self.epochs.truncate_from_end(from.offset);
                 self.load_snapshot(from.offset, options.now_ms)?;
                 self.replay_producers(from.offset, Some((segment, from.position)))?;
                 self.remove_snapshots(|offset| offset <= from.offset)?;
@@ -162,7 +174,7 @@ impl Log {
     /// although the batches did; then the check begins at the segment's first byte.
     fn check_from(&self, segment: &Arc<Segment>, offset: Offset) -> Result<CheckFrom, StorageError> {
         let shared = &self.shared;
-        let start = CheckFrom { position: 0, offset: segment.base_offset() };
+        let start = CheckFrom { position: 0, offset: segment.base_offset(), after_entry: None };
         let index = segment
             .index(shared.files.disk().as_ref(), &shared.directory)
             .context("read", &segment.path(&shared.directory, FileKind::Index))?;
@@ -174,7 +186,8 @@ impl Log {
         let named = segment.base_offset() + i64::from(entry.relative_offset);
         match BatchHeader::parse(&head) {
             Ok(header) if header.last_offset() == named && header.base_offset >= segment.base_offset() => {
-                Ok(CheckFrom { position: u64::from(entry.position), offset: header.base_offset })
+                let after_entry = Some(header.next_offset());
+                Ok(CheckFrom { position: u64::from(entry.position), offset: header.base_offset, after_entry })
             }
             Ok(_) | Err(_) => Ok(start),
         }
@@ -193,7 +206,11 @@ impl Log {
         let disk = shared.files.disk().as_ref();
         let segment = self.active.segment.clone();
         let mut scanner = self.segment_scanner(&segment, from.position)?;
-        self.active.rewind_indexes(disk, &shared.directory, from.position, from.offset)?;
+        let (position, offset) = match from.after_entry {
+            Some(after) => (from.position + 1, after),
+            None => (from.position, from.offset),
+        };
+        self.active.rewind_indexes(disk, &shared.directory, position, offset)?;
         self.cut_txn_index(&segment, from.offset)?;
         let mut trail = trail;
         let bad = loop {
@@ -203,7 +220,7 @@ impl Log {
                 Err(ScanError::Io(error)) => return Err(read_error(&segment, &shared.directory, error).into()),
                 Err(error) => break Some(error),
             };
-            if let Some(reason) = misplaced(&scanned.header, &segment, trail) {
+            if let Some(reason) = misplaced(&scanned.header, segment.base_offset(), trail) {
                 break Some(ScanError::Bad { position: scanned.position, reason });
             }
             trail = self.take_checked(&scanned, trail, staged)?;
@@ -235,7 +252,7 @@ impl Log {
             self.unsynced.epochs |= self.epochs.assign(entry);
         }
         self.replay(scanned, staged, true)?;
-        Ok(Trail { next_offset: header.next_offset(), epoch: trail.epoch.max(header.partition_leader_epoch) })
+        Ok(trail.behind(header))
     }
 
     /// Lets producer state see a batch that is in the log.
@@ -342,11 +359,11 @@ impl Log {
 }
 
 /// Why a batch cannot be where it is: a stale one may lie behind a lost write, whole and with a good CRC.
-fn misplaced(header: &BatchHeader, segment: &Segment, trail: Trail) -> Option<String> {
+pub(super) fn misplaced(header: &BatchHeader, segment_base: Offset, trail: Trail) -> Option<String> {
     if header.base_offset < trail.next_offset {
         return Some(format!("offset {} follows {}", header.base_offset, trail.next_offset - 1));
     }
-    if header.last_offset() - segment.base_offset() > i64::from(i32::MAX) {
+    if header.last_offset() - segment_base > i64::from(i32::MAX) {
         return Some(format!("offset {} does not belong to the segment", header.last_offset()));
     }
     if header.partition_leader_epoch < trail.epoch {

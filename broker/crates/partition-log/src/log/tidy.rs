@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base::{Offset, TimestampMs};
 
+use super::recover::{Trail, misplaced};
 use crate::disk::{Disk, OpenMode, remove_if_exists};
 use crate::errors::{IoContext, OpenError, StorageError};
 use crate::names::{FileKind, Leftover, OffsetFile, offset_file, set_aside};
@@ -74,6 +75,11 @@ fn cleaned_min(names: &[String]) -> Option<Offset> {
     files.filter(|file| file.leftover == Some(Leftover::Cleaned)).map(|file| file.offset).min()
 }
 
+fn newest_log(names: &[String]) -> Option<Offset> {
+    let files = names.iter().filter_map(|name| OffsetFile::parse(name));
+    files.filter(|file| file.leftover.is_none() && file.kind == FileKind::Log).map(|file| file.offset).max()
+}
+
 /// Compaction syncs a segment before it gives it the name of a swap file, so that damage in one is no torn write, and
 /// the segments that it replaces may still be there.
 fn check_swaps(disk: &dyn Disk, directory: &Path, aside_ms: Option<TimestampMs>) -> Result<(), OpenError> {
@@ -85,14 +91,23 @@ fn check_swaps(disk: &dyn Disk, directory: &Path, aside_ms: Option<TimestampMs>)
         if !finished || file.kind != FileKind::Log {
             continue;
         }
+        // The newest segment is never compacted.
+        let newest = newest_log(&names).filter(|newest| *newest > file.offset).unwrap_or(Offset::MAX);
         let path = directory.join(name);
         let open = disk.open(&path, OpenMode::Existing).context("open", &path)?;
         let end = open.len().context("look at", &path)?;
         let mut scanner = Scanner::new(open, 0, end);
-        let mut offset = file.offset;
+        let mut trail = Trail { next_offset: file.offset, epoch: -1 };
         let reason = loop {
             match scanner.next(Depth::Checked) {
-                Ok(Some(batch)) => offset = batch.header.next_offset(),
+                // No check sum covers the offset and the epoch of a batch.
+                Ok(Some(batch)) => match misplaced(&batch.header, file.offset, trail) {
+                    Some(reason) => break Some(reason),
+                    None if batch.header.last_offset() >= newest => {
+                        break Some(format!("offset {} lies in the newest segment", batch.header.last_offset()));
+                    }
+                    None => trail = trail.behind(&batch.header),
+                },
                 Ok(None) => break None,
                 Err(ScanError::Io(error)) => return Err(StorageError::new("read", &path, error).into()),
                 Err(error) => break Some(error.to_string()),
@@ -101,7 +116,12 @@ fn check_swaps(disk: &dyn Disk, directory: &Path, aside_ms: Option<TimestampMs>)
         match (reason, aside_ms) {
             (None, _) => {}
             (Some(reason), None) => {
-                return Err(OpenError::Corrupt { path, position: scanner.position(), offset, reason });
+                return Err(OpenError::Corrupt {
+                    path,
+                    position: scanner.position(),
+                    offset: trail.next_offset,
+                    reason,
+                });
             }
             (Some(_), Some(now_ms)) => disk.rename(&path, &set_aside(&path, now_ms)).context("rename", &path)?,
         }
