@@ -37,6 +37,8 @@ const COMMANDS_WAITING_MAX: usize = 16;
 const LOOKS_AT_ONCE_MAX: usize = 64;
 /// Shortest pause between two looks; `log.cleaner.backoff.ms` may be 0.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// Longest pause; Kafka's "never" is Long.MAX.
+const PAUSE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Longest time for which the checkpoints may lie behind.
 const SAVE_DELAY: Duration = Duration::from_secs(1);
 /// Most memory of one cleaning's offset map, as in Kafka.
@@ -158,7 +160,10 @@ impl Cleaner {
             tokio::select! {
                 biased;
                 command = commands.recv() => match command {
-                    Some(Command::Configure(config)) => self.configure(config),
+                    Some(Command::Configure(config)) => {
+                        self.configure(config);
+                        look_at = look_at.min(Instant::now() + self.pause());
+                    }
                     Some(Command::Forget(topic, reply)) => {
                         self.forget(&topic).await;
                         let _ = reply.send(());
@@ -173,8 +178,7 @@ impl Cleaner {
                 Some((key, ended)) = self.jobs.next() => self.go_on_after(key, ended).await,
                 () = tokio::time::sleep_until(look_at) => {
                     self.look(true).await;
-                    let pause = Duration::from_millis(self.config.backoff_ms).clamp(PAUSE_MIN, Duration::from_secs(3600 * 24));
-                    look_at = Instant::now() + pause;
+                    look_at = Instant::now() + self.pause();
                 }
                 () = async { tokio::time::sleep_until(save_at.unwrap_or_else(Instant::now)).await }, if save_at.is_some() => {
                     self.save();
@@ -208,6 +212,11 @@ impl Cleaner {
             self.config = config;
         }
         self.plan.look_again();
+    }
+
+    /// `log.cleaner.backoff.ms`.
+    fn pause(&self) -> Duration {
+        Duration::from_millis(self.config.backoff_ms).clamp(PAUSE_MIN, PAUSE_MAX)
     }
 
     fn save(&mut self) {
